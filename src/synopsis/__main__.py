@@ -1,0 +1,5 @@
+"""`python -m synopsis`: the command line."""
+
+from synopsis.cli import main
+
+main()

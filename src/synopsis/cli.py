@@ -1,0 +1,188 @@
+"""The command line: arguments in, sentences and tables out. A mistake is one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from synopsis.core.errors import BadSpec, SynopsisError
+
+application = typer.Typer(
+    name="synopsis",
+    help="A small, mergeable summary of a spatiotemporal stream, with an interval on every answer.\n\n"
+    "Build one:  synopsis build 'rows/*.csv' --lat lat --lon lon --time ts --features temp_c,rh --to weather.syn\n\n"
+    "Ask it:     synopsis query weather.syn \"SELECT MEAN(temp_c) WHERE location LIKE '6g%'\"",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    arrow = "arrow"
+    parquet = "parquet"
+
+
+@application.command()
+def build(
+    source: Annotated[list[str], typer.Argument(help="files, folders or globs of Parquet, CSV or JSON lines")],
+    to: Annotated[str, typer.Option(help="folder of the sketch; made where there is none, added to where there is")],
+    lat: Annotated[str, typer.Option(help="column of latitudes, degrees")],
+    lon: Annotated[str, typer.Option(help="column of longitudes, degrees")],
+    time: Annotated[str, typer.Option(help="column of times: timestamps, dates, ISO texts, epochs")],
+    features: Annotated[str, typer.Option(help="numeric columns to summarise, parted by commas")],
+    entity: Annotated[str | None, typer.Option(help="column that says who observed")] = None,
+    precision: Annotated[int, typer.Option(help="finest geohash length the planner may use")] = 4,
+    bucket: Annotated[str, typer.Option(help="finest span of time the planner may use, as 1h, 1d, 1mo")] = "1d",
+    memory: Annotated[str, typer.Option(help="what the sketch may take in memory")] = "8MB",
+    exact_at: Annotated[str | None, typer.Option(help="a grain at which all must be exact, as 4,1mo")] = None,
+    timezone: Annotated[str, typer.Option(help="calendar of the buckets; zone of times that name none")] = "UTC",
+    name_column: Annotated[str | None, typer.Option(help="long rows: the column that names the feature")] = None,
+    value_column: Annotated[str | None, typer.Option(help="long rows: the column of its value")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="of numeric times: s, ms, us or ns; else found out")] = None,
+    batch: Annotated[str | None, typer.Option(help="name of what is added; the same name again adds nothing")] = None,
+    strict: Annotated[bool, typer.Option(help="refuse rows without a usable place or time")] = False,
+    master: Annotated[str | None, typer.Option(help="Spark master, as local[2] or spark://host:7077")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark setting, as name=value; may be repeated")] = None,
+    quiet: Annotated[bool, typer.Option(help="no progress")] = False,
+) -> None:
+    """Build a sketch from observations, or add to one."""
+    from synopsis.core.spec import Spec
+    from synopsis.wiring import build as run
+
+    spec = Spec(
+        lat=lat,
+        lon=lon,
+        time=time,
+        features=[name.strip() for name in features.split(",")],
+        entity=entity,
+        precision=precision,
+        bucket=bucket,
+        memory=memory,
+        exact_at=_grain(exact_at),
+        timezone=timezone,
+        name_column=name_column,
+        value_column=value_column,
+        time_unit=time_unit,
+    )
+    asked: Any = source[0] if len(source) == 1 else source
+    settings = dict(_setting(text) for text in conf or [])
+    report = run(
+        asked, spec, to, batch=batch, strict=strict, master=master, conf=settings, progress=False if quiet else None
+    )
+    typer.echo(str(report))
+
+
+@application.command()
+def query(
+    sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
+    question: Annotated[str, typer.Argument(help="SELECT ... WHERE ... GROUP BY ...")],
+    format: Annotated[Format, typer.Option(help="how the answer is written")] = Format.table,
+) -> None:
+    """Ask a sketch: every number comes with an interval and what it promises.
+
+    Functions: COUNT, SUM, MEAN, STD, VAR, MIN, MAX, COVARIANCE, CORRELATION. Places: location LIKE 'dj%', = or IN.
+    Times: time >= '2025-01-01' AND time < '2025-02-01'. Groups: GROUP BY CELL(3), BUCKET('1mo'). ORDER BY, LIMIT.
+    """
+    from synopsis.database import open as open_sketch
+
+    answer = open_sketch(sketch).query(question)
+    if format is Format.table:
+        typer.echo(str(answer))
+        return
+    table = answer.to_arrow()
+    if format is Format.json:
+        typer.echo(json.dumps(table.to_pylist(), default=str, indent=1))
+        return
+    import pyarrow as pa
+
+    with pa.output_stream(sys.stdout.buffer) as stream:
+        if format is Format.csv:
+            import pyarrow.csv
+
+            pyarrow.csv.write_csv(table, stream)
+        elif format is Format.arrow:
+            with pa.ipc.new_stream(stream, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(table, stream)
+
+
+@application.command()
+def info(
+    sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """Show what a sketch is: grain, what is exact, bytes by part, tree, batches."""
+    from synopsis.core.sizes import format_bytes
+    from synopsis.database import open as open_sketch
+
+    facts = open_sketch(sketch).info()
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    tree, parts = facts["tree"], facts["parts"]
+    typer.echo(f"{facts['place']}: {facts['rows']:,} rows in {facts['strands']:,} strands of {facts['grain']}")
+    typer.echo(f"features   {', '.join(facts['features'])}")
+    typer.echo(f"exact      {', '.join(facts['exact'])} on whole strands; elsewhere certain intervals")
+    typer.echo(f"memory     {format_bytes(facts['sketch_bytes'])} of {format_bytes(facts['memory'])} allowed")
+    typer.echo("parts      " + ", ".join(f"{name} {format_bytes(size)}" for name, size in parts.items()))
+    typer.echo(f"stored     {format_bytes(facts['stored_bytes'])}")
+    typer.echo(
+        f"tree       {' > '.join(tree['planes'])}: {tree['vertices']:,} vertices, {tree['edges']:,} edges "
+        f"(reversed {tree['vertices_reversed']:,} and {tree['edges_reversed']:,})"
+    )
+    for batch in facts["batches"]:
+        aside = sum(batch["rejected"].values())
+        typer.echo(f"batch      {batch['id']}: {batch['rows']:,} rows" + (f", {aside:,} set aside" if aside else ""))
+
+
+@application.command()
+def demo(
+    to: Annotated[Path | None, typer.Option(help="keep the sketch here; else a temporary folder")] = None,
+) -> None:
+    """Build a sketch of 336,776 real flights of 2013, ask three questions, and show the truth beside each answer."""
+    from synopsis.demo import run
+
+    run(to, typer.echo)
+
+
+def _grain(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    length, _, span = text.partition(",")
+    if not length.strip().isdigit() or not span.strip():
+        raise BadSpec(f"--exact-at is {text!r}; give a geohash length and a span, as 4,1mo")
+    return int(length), span.strip()
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise BadSpec(f"--conf is {text!r}; give name=value, as spark.executor.memory=2g")
+    return name.strip(), value.strip()
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        application()
+    except SynopsisError as problem:
+        typer.echo(f"synopsis: {problem}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

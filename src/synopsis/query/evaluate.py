@@ -1,0 +1,129 @@
+"""Evaluation: a plan and the strands of a sketch give an answer.
+
+Strands are selected and grouped once; every statistic of the question is then computed over the same groups, from the
+columns that it needs and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.core.errors import BadQuery
+from synopsis.grid import geohash
+from synopsis.grid.buckets import Bucket
+from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
+from synopsis.query.binding import Plan, Source, Statistic, plan
+from synopsis.query.bounds import Numbers, counted
+from synopsis.query.groups import Grouping, group
+from synopsis.query.pairs import PairedNumbers
+from synopsis.query.scope import select
+from synopsis.query.tree import CellKey
+from synopsis.query.values import Values
+from synopsis.sketch.moments import Comoments, Moments
+from synopsis.sketch.strands import Strands
+
+_OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
+    "count": Numbers.count,
+    "sum": Numbers.sum,
+    "mean": Numbers.mean,
+    "std": Numbers.std,
+    "var": Numbers.var,
+    "min": Numbers.min,
+    "max": Numbers.max,
+    "covariance": Numbers.var,  # of a feature with itself
+}
+
+
+def ask(strands: Strands, text: str) -> Answer:
+    """The answer to a question in SQL."""
+    if not isinstance(text, str):
+        raise BadQuery(f"a question is a text in SQL, not {type(text).__name__}; the JSON form is not in this release")
+    return evaluate(strands, plan(text, strands.layout))
+
+
+def evaluate(strands: Strands, asked: Plan) -> Answer:
+    """The answer to a bound question.
+
+    Cost: proportional to the strands in scope times the features named; nothing is copied of the features that are not.
+    """
+    evaluation = _Evaluation(strands, group(asked, strands, select(asked.scope, strands)))
+    rows = evaluation.order(asked)
+    return Answer({name: evaluation.column(source, rows) for name, source in asked.columns})
+
+
+class _Evaluation:
+    """One question being answered; statistics are computed when first asked for."""
+
+    def __init__(self, strands: Strands, grouping: Grouping) -> None:
+        self._strands, self._grouping = strands, grouping
+        self._known: dict[Statistic, Values] = {}
+        self._numbers: dict[int, Numbers] = {}
+        self._pairs: dict[tuple[int, ...], PairedNumbers] = {}
+
+    def order(self, asked: Plan) -> NDArray[np.intp] | slice:
+        """Which groups are in the answer, in which order. Undefined values come last, either way."""
+        if not asked.order:
+            return slice(0, asked.limit)
+        keys: list[NDArray[np.generic]] = []
+        for source, descending in reversed(asked.order):  # np.lexsort takes the leading key last
+            key = self._sortable(source)
+            undefined = np.isnan(key)
+            keys += [np.where(undefined, 0, -key if descending else key), undefined]
+        return np.lexsort(keys)[: asked.limit]
+
+    def column(self, source: Source, rows: NDArray[np.intp] | slice) -> Column:
+        """A column of the answer."""
+        if isinstance(source, Statistic):
+            return self._statistic(source).take(rows)
+        key = self._sortable(source)[rows]
+        if isinstance(source, CellKey):
+            return CellKeys(geohash.to_text(key, source.length))
+        layout = self._strands.layout
+        return BucketKeys(Bucket.parse(source.span).starts_us(key, layout.zone), layout.timezone)
+
+    def _sortable(self, source: Source) -> NDArray[np.float64] | NDArray[np.int64]:
+        if isinstance(source, Statistic):
+            return self._statistic(source).estimate
+        key = self._grouping.cells if isinstance(source, CellKey) else self._grouping.buckets
+        assert key is not None  # binding lets only grouped keys through
+        return key
+
+    def _statistic(self, asked: Statistic) -> Values:
+        if asked not in self._known:
+            self._known[asked] = self._computed(asked)
+        return self._known[asked]
+
+    def _computed(self, asked: Statistic) -> Values:
+        if not asked.features:
+            return counted(self._grouping.groups, self._strands.rows)
+        if asked.function == "correlation" or len(set(asked.features)) == 2:
+            pair = self._pair(asked.features)
+            return pair.correlation() if asked.function == "correlation" else pair.covariance()
+        return _OF_ONE[asked.function](self._of_feature(asked.features[0]))
+
+    def _of_feature(self, feature: int) -> Numbers:
+        if feature not in self._numbers:
+            self._numbers[feature] = Numbers(self._grouping.groups, self._moments(feature))
+        return self._numbers[feature]
+
+    def _pair(self, features: tuple[int, ...]) -> PairedNumbers:
+        if features not in self._pairs:
+            first, second = (self._moments(feature) for feature in features)
+            self._pairs[features] = PairedNumbers(self._grouping.groups, self._comoments(features), first, second)
+        return self._pairs[features]
+
+    def _moments(self, feature: int) -> Moments:
+        """One feature's moments of all strands, without copying."""
+        return self._strands.moments.each(lambda array: array[feature])
+
+    def _comoments(self, features: tuple[int, ...]) -> Comoments:
+        first, second = features
+        if first == second:
+            one = self._moments(first)
+            return Comoments(one.count, one.mean, one.mean, one.spread, one.spread, one.spread)
+        pair = self._strands.layout.pairs.index((first, second))
+        return self._strands.comoments.each(lambda array: array[pair])

@@ -1,0 +1,192 @@
+"""The tree of a question: what was asked, before any sketch is known.
+
+SQL text becomes this tree (and later the JSON form will too); binding it to a layout gives a plan. Every part knows its
+place in the text, so that whoever refuses it can point there; two parts are equal when they ask the same, wherever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+#: The functions of this release and how many features each takes; COUNT takes none as COUNT(*).
+FUNCTIONS: Final = {
+    "count": (0, 1),
+    "sum": (1,),
+    "mean": (1,),
+    "std": (1,),
+    "var": (1,),
+    "min": (1,),
+    "max": (1,),
+    "covariance": (2,),
+    "correlation": (2,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the text of a question, both counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A part of a question that knows its place, if it came from text."""
+
+    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def where(self) -> tuple[int | None, int | None]:
+        """Line and column, as errors take them."""
+        return (self.place.line, self.place.column) if self.place else (None, None)
+
+
+# --- what is selected, grouped by and ordered by ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Placed):
+    """A bare name: a feature, a column of the answer, or something that does not exist."""
+
+    text: str
+    quoted: bool = field(default=False, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Placed):
+    """A statistic: one of FUNCTIONS, and the features that it is of."""
+
+    function: str
+    arguments: tuple[Name, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments)) or '*'})"
+
+
+@dataclass(frozen=True, slots=True)
+class CellKey(Placed):
+    """The geohash of `length` characters as a group key."""
+
+    length: int
+
+    def __str__(self) -> str:
+        return f"cell({self.length})"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKey(Placed):
+    """The span of time as a group key, spelled as grid's buckets spell it."""
+
+    span: str
+
+    def __str__(self) -> str:
+        return f"bucket({self.span})"
+
+
+Key = CellKey | BucketKey
+Expression = Aggregate | CellKey | BucketKey
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A column of the answer, named by its text as written or by its alias."""
+
+    name: str
+    expression: Expression
+
+    def __str__(self) -> str:
+        return f"{self.expression} as {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One key to sort by: an expression, or the name of a column of the answer."""
+
+    by: Expression | Name
+    descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.by} {'descending' if self.descending else 'ascending'}"
+
+
+# --- what is in scope -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moment(Placed):
+    """A point in time as written: what the clock shows, and in which zone (None: the sketch's)."""
+
+    local_us: int
+    zone: str | None = None
+
+    def __str__(self) -> str:
+        clock = datetime(1970, 1, 1) + timedelta(microseconds=self.local_us)
+        return f"{clock.isoformat()} {self.zone or 'local'}"
+
+
+@dataclass(frozen=True, slots=True)
+class InCells(Placed):
+    """`location` lies in any of these geohashes."""
+
+    prefixes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"location in {' '.join(self.prefixes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIs(Placed):
+    """`time` compared with a moment: one of < <= = >= >."""
+
+    comparison: str
+    moment: Moment
+
+    def __str__(self) -> str:
+        return f"time {self.comparison} {self.moment}"
+
+
+@dataclass(frozen=True, slots=True)
+class OnFeature(Placed):
+    """A predicate on anything else than place and time."""
+
+    name: Name
+
+    def __str__(self) -> str:
+        return f"something of {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class And(Placed):
+    """All of these hold; nothing in it means everything."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def __str__(self) -> str:
+        return " and ".join(f"({part})" if isinstance(part, And) else str(part) for part in self.conditions) or "all"
+
+
+Condition = InCells | TimeIs | OnFeature | And
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A whole question. Group keys that are not selected stand in front of `items`."""
+
+    items: tuple[Item, ...]
+    scope: Condition = And()
+    groups: tuple[Key, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        lines = [f"select {item}" for item in self.items]
+        lines.append(f"scope {self.scope}")
+        lines += [f"group {key}" for key in self.groups]
+        lines += [f"order {order}" for order in self.order]
+        return "\n".join(lines if self.limit is None else [*lines, f"limit {self.limit}"])

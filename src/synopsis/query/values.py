@@ -1,0 +1,92 @@
+"""Values: an answer is never a bare number, but an estimate, an interval, and a word for what the interval promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: What `low`..`high` promises, strongest first: it is the statistic of the raw rows to float64 rounding; it holds that
+#: statistic always; it holds it in 95 of 100 questions; it is a good guess.
+GUARANTEES: Final = ("exact", "certain", "p95", "heuristic")
+EXACT: Final = GUARANTEES.index("exact")
+CERTAIN: Final = GUARANTEES.index("certain")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Value:
+    """One number of an answer. Estimate, low and high are None where there is no number, as in the mean of nothing.
+
+    >>> print(Value(23.41, 23.41, 23.41, "exact"))
+    23.41 exact
+    >>> Value(1204, 1180, 1260, "certain")
+    Value(1,204 in 1,180..1,260 certain)
+    >>> float(Value(None, None, None, "exact"))
+    nan
+    """
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    guarantee: str  #: one of GUARANTEES, of low..high
+    p95: tuple[float, float] | None = None  #: an interval at 95%, where a narrower one is known
+
+    def __str__(self) -> str:
+        if self.estimate is None:
+            return f"none {self.guarantee}"
+        if self.low is None or self.high is None or self.low == self.estimate == self.high:
+            return f"{written(self.estimate)} {self.guarantee}"
+        return f"{written(self.estimate)} in {written(self.low)}..{written(self.high)} {self.guarantee}"
+
+    def __repr__(self) -> str:
+        return f"Value({self})"
+
+    def __float__(self) -> float:
+        return math.nan if self.estimate is None else float(self.estimate)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """A column of values: counts as int64, everything else as float64 with NaN where there is no number."""
+
+    estimate: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
+    guarantee: NDArray[np.int8]  #: positions in GUARANTEES
+
+    @classmethod
+    def bounded(cls, estimate: NDArray[Any], low: NDArray[Any], high: NDArray[Any], exact: NDArray[np.bool_]) -> Values:
+        """Estimates put inside their certain intervals; where they are exact, the interval is the estimate."""
+        undefined = np.isnan(estimate)
+        low, high = np.where(exact | undefined, estimate, low), np.where(exact | undefined, estimate, high)
+        clipped = np.minimum(np.maximum(estimate, low), high)
+        return cls(clipped, low, high, np.where(exact, EXACT, CERTAIN).astype(np.int8))
+
+    def __len__(self) -> int:
+        return int(self.estimate.size)
+
+    def __getitem__(self, row: int) -> Value:
+        guarantee = GUARANTEES[self.guarantee[row]]
+        if math.isnan(self.estimate[row]):
+            return Value(None, None, None, guarantee)
+        return Value(self.estimate[row].item(), self.low[row].item(), self.high[row].item(), guarantee)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Values:
+        """Some of the values, by position."""
+        return Values(self.estimate[rows], self.low[rows], self.high[rows], self.guarantee[rows])
+
+
+def written(number: float) -> str:
+    """A number for people: six digits that matter, thousands parted.
+
+    >>> [written(number) for number in (23.41, 1204, 1234567.891, -0.000123456789, 1e20, 2.0)]
+    ['23.41', '1,204', '1,234,567.9', '-0.000123457', '1e+20', '2']
+    """
+    if isinstance(number, int):
+        return f"{number:,}"
+    if 1e5 <= abs(number) < 1e15:
+        return f"{number:,.1f}"
+    return f"{number:,.6g}"

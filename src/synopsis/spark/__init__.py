@@ -1,0 +1,1 @@
+"""Frames in, sketches out: the only room that imports pyspark."""

@@ -1,0 +1,262 @@
+"""The heavy part: rows to sums in generated JVM code, sums to strands inside the executors, strands to files.
+
+Rows never reach Python; sums do, as Arrow batches, and the driver sees one line for each file written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.strands import Strands
+from synopsis.sketch.sums import Sums, lost_digits, products
+from synopsis.spark import expressions, observations
+from synopsis.spark.observations import REASONS, Observations
+from synopsis.store.codec import to_table
+from synopsis.store.files import Written, write_file
+
+_RESULT = "summary string, lost_cell array<bigint>, lost_bucket array<bigint>, lost_pivot array<double>"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the executors report: files written, and counts that travel with them."""
+
+    files: tuple[Written, ...] = ()
+    rows: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    watermark_us: int | None = None
+
+    def __add__(self, other: Outcome) -> Outcome:
+        marks = [mark for mark in (self.watermark_us, other.watermark_us) if mark is not None]
+        return Outcome(
+            self.files + other.files,
+            self.rows + other.rows,
+            _added(self.rejected, other.rejected),
+            _added(self.missing, other.missing),
+            max(marks, default=None),
+        )
+
+
+def _added(one: dict[str, int], two: dict[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + two.get(name, 0) for name in one | two}
+
+
+def pivots(observed: Observations, rows: int = 2_000) -> list[float]:
+    """A value near the middle of each feature, from the first rows: any will do, a near one keeps more digits."""
+    head = observed.frame.where("reason = 0").limit(rows)
+    means = head.agg(*(sf.avg(f"value_{k}") for k in range(len(observed.features)))).first()
+    return [float(mean) if mean is not None else 0.0 for mean in (means or [0.0] * len(observed.features))]
+
+
+def write_strands(observed: Observations, layout: Layout, place: str, attempt: str) -> Outcome:
+    """Sum all rows into strands and write them as files; strands far from the pivot are summed once more.
+
+    One pass over the rows, and one over those of the strands that lost digits, where there are any.
+    """
+    middle = pivots(observed)
+    first = _groups(observed, layout, [sf.lit(pivot) for pivot in middle])
+    outcome, lost = _written(first, layout, place, attempt, pivots=middle)
+    if lost is None:
+        return outcome
+    again = _again(observed, layout, lost)
+    corrected, still_lost = _written(again, layout, place, attempt, pivots=None)
+    assert still_lost is None
+    # The second pass saw rows again that the first one had counted: only its files are new.
+    return outcome + Outcome(corrected.files)
+
+
+def strand_counts(observed: Observations, layouts: Sequence[Layout]) -> dict[Layout, int]:
+    """About how many strands each layout would have. One pass for the distinct strands of the finest one."""
+    finest = max(layouts, key=lambda layout: layout.bits)
+    rows = observed.frame.where("reason = 0")
+    keys = (
+        expressions.with_cell(rows, finest.bits)
+        .select(
+            "cell",
+            *(
+                expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone).alias(layout.bucket)
+                for layout in layouts
+                if layout.bits == finest.bits
+            ),
+        )
+        .distinct()
+    )
+    counts = keys.agg(
+        *(
+            sf.approx_count_distinct(
+                sf.struct(sf.shiftright("cell", finest.bits - layout.bits), sf.col(layout.bucket)), 0.02
+            )
+            for layout in layouts
+        )
+    ).first()
+    return {layout: int(count) for layout, count in zip(layouts, counts or (), strict=True)}
+
+
+def write_rejects(observed: Observations, batch: str, place: str, attempt: str) -> tuple[Written, ...]:
+    """Write the rows that were set aside, with their reasons, as files. One more pass over the rows."""
+    rows = observed.rejected().coalesce(1)
+    written = rows.mapInArrow(partial(_write_rejects, batch=batch, place=place, attempt=attempt), "summary string")
+    return tuple(Written(**json.loads(row.summary)) for row in written.collect())
+
+
+def _groups(observed: Observations, layout: Layout, pivot: list[Column], frame: DataFrame | None = None) -> DataFrame:
+    """Native sums by strand and by which features are present."""
+    count = len(observed.features)
+    rows = observed.frame if frame is None else frame
+    span, zone = layout.span, layout.timezone
+    keyed = expressions.with_cell(rows, layout.bits).select(
+        # Rows set aside are counted in cells of their own, which no place has.
+        sf.coalesce("cell", -sf.col("reason").cast("bigint")).alias("cell"),
+        sf.coalesce(expressions.bucket(sf.col("instant_us"), span, zone), sf.lit(0).cast("bigint")).alias("bucket"),
+        observations.present(observed).alias("present"),
+        observations.bad(observed).alias("bad"),
+        sf.col("latitude"),
+        sf.col("longitude"),
+        sf.col("instant_us"),
+        *(sf.col(f"value_{k}") for k in range(count)),
+        *(sf.coalesce(sf.col(f"value_{k}") - pivot[k], sf.lit(0.0)).alias(f"shifted_{k}") for k in range(count)),
+    )
+    return keyed.groupBy("cell", "bucket", "present", "bad").agg(
+        sf.count("*").alias("rows"),
+        sf.min("instant_us").alias("first_us"),
+        sf.max("instant_us").alias("last_us"),
+        sf.min("latitude").alias("south"),
+        sf.min("longitude").alias("west"),
+        sf.max("latitude").alias("north"),
+        sf.max("longitude").alias("east"),
+        *(sf.min(f"value_{k}").alias(f"low_{k}") for k in range(count)),
+        *(sf.max(f"value_{k}").alias(f"high_{k}") for k in range(count)),
+        *(sf.sum(f"shifted_{k}").alias(f"total_{k}") for k in range(count)),
+        *(
+            sf.sum(sf.col(f"shifted_{i}") * sf.col(f"shifted_{j}")).alias(f"product_{i}_{j}")
+            for i, j in products(count)
+        ),
+    )
+
+
+def _again(observed: Observations, layout: Layout, lost: pa.Table) -> DataFrame:
+    """The sums of some strands, shifted by their own means: a row a strand in `lost` says which and what."""
+    spark = observed.frame.sparkSession
+    count = len(observed.features)
+    pivot = np.stack(lost["pivot"].to_numpy()).reshape(len(lost), count)
+    columns = {"cell_again": lost["cell"], "bucket_again": lost["bucket"]}
+    columns |= {f"pivot_{k}": pa.array(pivot[:, k]) for k in range(count)}
+    wanted = sf.broadcast(spark.createDataFrame(pa.table(columns)))
+    bucket = expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone)
+    accepted = observed.frame.where("reason = 0").withColumn("bucket_again", bucket)
+    keyed = expressions.with_cell(accepted, layout.bits, "cell_again")
+    joined = keyed.join(wanted, ["cell_again", "bucket_again"])
+    pivots = [sf.col(f"pivot_{k}") for k in range(count)]
+    again = _groups(observed, layout, pivots, joined)
+    return again.join(wanted.withColumnsRenamed({"cell_again": "cell", "bucket_again": "bucket"}), ["cell", "bucket"])
+
+
+def _written(
+    groups: DataFrame, layout: Layout, place: str, attempt: str, *, pivots: list[float] | None
+) -> tuple[Outcome, pa.Table | None]:
+    """Let the executors make strands of these sums and write them; also the strands that lost digits, if any."""
+    write = partial(_write_strands, layout=layout.to_dict(), pivots=pivots, place=place, attempt=attempt)
+    # All sums of a cell meet in one task, so that a strand is written once; small sketches become one file.
+    rows = groups.repartition("cell").mapInArrow(write, _RESULT).toArrow()
+    outcome = reduce(add, (_outcome(json.loads(summary)) for summary in rows["summary"].to_pylist()), Outcome())
+    cell, bucket, pivot = (rows[name].combine_chunks().flatten() for name in rows.column_names[1:])
+    if not len(cell):
+        return outcome, None
+    width = len(layout.features)
+    lists = pa.FixedSizeListArray.from_arrays(pivot, width).to_numpy(zero_copy_only=False)
+    return outcome, pa.table({"cell": cell, "bucket": bucket, "pivot": pa.array(list(lists))})
+
+
+def _outcome(plain: dict[str, Any]) -> Outcome:
+    return Outcome(tuple(Written(**file) for file in plain.pop("files")), **plain)
+
+
+def _write_strands(
+    batches: Iterator[pa.RecordBatch], *, layout: dict[str, Any], pivots: list[float] | None, place: str, attempt: str
+) -> Iterator[pa.RecordBatch]:
+    """In an executor: one partition's sums into one file. Memory is proportional to its groups."""
+    shape = Layout.from_dict(layout)
+    width = len(shape.features)
+    outcome = Outcome()
+    sums: list[Sums] = []
+    for batch in batches:
+        outcome = outcome + _counts(batch, shape)
+        accepted = batch.filter(pa.compute.greater_equal(batch["cell"], 0))
+        if accepted.num_rows:
+            sums.append(_sums(accepted, width, pivots))
+    strands = Strands.joined([part.strands(shape) for part in sums], shape)
+    # Sums around a strand's own means cannot lose digits: what is left then is the values' own rounding.
+    lost = lost_digits(strands, sums) if pivots is not None else np.zeros(len(strands), bool)
+    kept = strands.take(~lost)
+    files = (write_file(to_table(kept), place, attempt),) if len(kept) else ()
+    summary = json.dumps(asdict(outcome) | {"files": [asdict(file) for file in files]})
+    yield pa.RecordBatch.from_pydict(
+        {
+            "summary": pa.array([summary]),
+            "lost_cell": pa.array([strands.cell[lost]], pa.list_(pa.int64())),
+            "lost_bucket": pa.array([strands.bucket[lost]], pa.list_(pa.int64())),
+            "lost_pivot": pa.array([strands.moments.mean[:, lost].T.reshape(-1)], pa.list_(pa.float64())),
+        }
+    )
+
+
+def _counts(batch: pa.RecordBatch, layout: Layout) -> Outcome:
+    """Accepted and rejected rows, bad values and the latest instant of some groups."""
+    cell, rows, bad = (batch[name].to_numpy() for name in ("cell", "rows", "bad"))
+    accepted = cell >= 0
+    last = batch["last_us"].filter(pa.array(accepted)).to_numpy()  # rows set aside have no instant
+    by_reason = {reason: int(rows[cell == -code].sum()) for code, reason in REASONS.items()}
+    by_feature = {
+        feature: int(rows[accepted & ((bad >> bit) & 1 == 1)].sum()) for bit, feature in enumerate(layout.features)
+    }
+    return Outcome(
+        (),
+        int(rows[accepted].sum()),
+        {reason: count for reason, count in by_reason.items() if count},
+        {feature: count for feature, count in by_feature.items() if count},
+        int(last.max()) if last.size else None,
+    )
+
+
+def _sums(batch: pa.RecordBatch, width: int, pivots: list[float] | None) -> Sums:
+    def column(name: str) -> NDArray[Any]:
+        return np.asarray(batch[name].to_numpy(zero_copy_only=False))
+
+    def columns(names: list[str]) -> NDArray[np.float64]:
+        return np.stack([column(name).astype(np.float64) for name in names])
+
+    keys: dict[str, Any] = {
+        name: column(name).astype(np.int64) for name in ("cell", "bucket", "present", "rows", "first_us", "last_us")
+    }
+    box: dict[str, Any] = {name: column(name) for name in ("south", "west", "north", "east")}
+    by_feature: dict[str, Any] = {
+        name: columns([f"{name}_{k}" for k in range(width)]) for name in ("low", "high", "total")
+    }
+    product = columns([f"product_{i}_{j}" for i, j in products(width)])
+    pivot = columns([f"pivot_{k}" for k in range(width)]) if pivots is None else np.array(pivots)[:, None]
+    return Sums(**keys, **box, **by_feature, product=product, pivot=pivot)
+
+
+def _write_rejects(
+    batches: Iterator[pa.RecordBatch], *, batch: str, place: str, attempt: str
+) -> Iterator[pa.RecordBatch]:
+    """In an executor: rejected rows into files, one an Arrow batch."""
+    for rows in batches:
+        reasons = pa.array([REASONS.get(code) for code in range(len(REASONS) + 1)]).take(rows["reason"])
+        ids = pa.repeat(pa.scalar(batch, pa.string()), rows.num_rows)
+        table = pa.table({"batch": ids, "reason": reasons, "row": rows["row"]})
+        summary = json.dumps(asdict(write_file(table, place, attempt)))
+        yield pa.RecordBatch.from_pydict({"summary": pa.array([summary])})

@@ -1,0 +1,119 @@
+"""Cells, buckets and instants as Spark column expressions: the grid's arithmetic in generated JVM code.
+
+Each mirrors a function of the grid room, which is its oracle in the tests.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from synopsis.grid import geohash
+from synopsis.grid.buckets import Bucket
+
+_MICROSECONDS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
+
+#: Instants from year 1 to year 9999: what calendars and Python's datetime know.
+EARLIEST_US, LATEST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+#: A text that names its zone: Z, UTC, an offset, or a region.
+_NAMES_A_ZONE = r"(?i)(\d|\s)(z|utc|gmt|[+-]\d{1,2}(:?\d{2})?|[a-z]+/[a-z_/]+)\s*$"
+
+
+def named(name: str) -> Column:
+    """A column by its exact name, dots and blanks included."""
+    return sf.col("`" + name.replace("`", "``") + "`")
+
+
+def with_cell(frame: DataFrame, bits: int, name: str = "cell") -> DataFrame:
+    """The frame with the geohash cell of `latitude` and `longitude`, as `geohash.encode`; null where either is.
+
+    Each step is a projection of its own: as one expression, every step would repeat the whole of the one before twice.
+    """
+    longitude_bits, latitude_bits = geohash.axis_bits(bits)
+    axes = {
+        "__column": ("longitude", geohash.LONGITUDE_REACH, longitude_bits),
+        "__row": ("latitude", geohash.LATITUDE_REACH, latitude_bits),
+    }
+    staged = frame.withColumns({axis: _scaled_axis(*facts) for axis, facts in axes.items()})
+    staged = staged.withColumns({axis: _corrected_axis(axis, *facts) for axis, facts in axes.items()})
+    for shift, mask in geohash.SPREAD_STEPS:
+        if shift < longitude_bits:  # smaller numbers have nothing to push so far apart
+            pushed = {axis: sf.col(axis).bitwiseOR(sf.shiftleft(axis, shift)).bitwiseAND(sf.lit(mask)) for axis in axes}
+            staged = staged.withColumns(pushed)
+    columns, rows = sf.col("__column"), sf.col("__row")
+    # The last bit is longitude's where bits is odd, latitude's where it is even.
+    cell = columns.bitwiseOR(sf.shiftleft(rows, 1)) if bits % 2 else sf.shiftleft(columns, 1).bitwiseOR(rows)
+    return staged.withColumn(name, cell).drop(*axes)
+
+
+def _scaled_axis(degrees: str, reach: float, bits: int) -> Column:
+    """Which of 2**bits equal parts of an axis, but for rounding and for the far end."""
+    return sf.floor((sf.col(degrees) + reach) / (2 * reach / (1 << bits)))
+
+
+def _corrected_axis(guess: str, degrees: str, reach: float, bits: int) -> Column:
+    """The part itself: a guess beside an edge is moved to the right side of it, the far end into the last part."""
+    parts, place, part = 1 << bits, sf.col(degrees), sf.col(guess)
+    step = 2 * reach / parts
+    below = sf.when((place < part * step - reach) | (part == parts), 1).otherwise(0)
+    above = sf.when((place >= (part + 1) * step - reach) & (part < parts - 1), 1).otherwise(0)
+    return part - below + above
+
+
+def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:
+    """The bucket's ordinal, as `Bucket.ordinals`."""
+    local = sf.timestamp_micros(instant_us) if timezone == "UTC" else _to_local(instant_us, timezone)
+    if span.months:
+        months = (sf.year(local) - 1970) * 12 + sf.month(local) - 1
+        return _floor_divide(months.cast("bigint"), span.months)
+    return _floor_divide((instant_us if timezone == "UTC" else sf.unix_micros(local)) + span.lead_us, span.width_us)
+
+
+def _to_local(instant_us: Column, timezone: str) -> Column:
+    return sf.from_utc_timestamp(sf.timestamp_micros(instant_us), timezone)
+
+
+def _floor_divide(number: Column, divisor: int) -> Column:
+    if divisor == 1:
+        return number
+    whole = sf.lit(divisor).cast("bigint")
+    return sf.call_function("div", number - sf.pmod(number, whole), whole)
+
+
+def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | None, naive: bool = False) -> Column:
+    """Microseconds since 1970 UTC of a time column of this type; null where there is none or it cannot be read.
+
+    Times that name no zone are read in `timezone`. `unit` is that of numeric times, and `naive` says of them that they
+    count local time, as Parquet's nanoseconds without a zone do.
+    """
+    if isinstance(kind, st.TimestampType):
+        return sf.unix_micros(column)
+    if isinstance(kind, st.TimestampNTZType | st.DateType):
+        return sf.unix_micros(_from_local(column.cast("timestamp"), timezone))
+    if isinstance(kind, st.NumericType):
+        micros = _scaled(column, kind, unit or "s")
+        return sf.unix_micros(_from_local(sf.timestamp_micros(micros), timezone)) if naive else micros
+    if isinstance(kind, st.StringType):
+        read = sf.try_to_timestamp(sf.trim(column))
+        local = _from_local(read, timezone)
+        return sf.unix_micros(
+            read if timezone == "UTC" else sf.when(column.rlike(_NAMES_A_ZONE), read).otherwise(local)
+        )
+    raise TypeError(f"times of type {kind.simpleString()}")
+
+
+def _from_local(column: Column, timezone: str) -> Column:
+    return column if timezone == "UTC" else sf.to_utc_timestamp(column, timezone)
+
+
+def _scaled(column: Column, kind: st.DataType, unit: str) -> Column:
+    """Epochs in microseconds; those beyond the calendar become null, so that no conversion can overflow."""
+    factor = _MICROSECONDS[unit]
+    low, high = EARLIEST_US / factor, LATEST_US / factor
+    usable = sf.when((column >= low) & (column <= high), column)
+    if isinstance(kind, st.IntegralType):
+        whole = usable.cast("bigint")
+        return _floor_divide(whole, 1_000) if unit == "ns" else whole * int(factor)
+    return sf.floor(usable.cast("double") * factor)

@@ -1,0 +1,1 @@
+"""Bytes that survive: Delta tables with one commit point."""
