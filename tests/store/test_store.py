@@ -1,0 +1,153 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from synopsis.core.errors import BadTarget, ForeignFormat, NotASketch
+from synopsis.core.spec import Spec
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.strands import Strands
+from synopsis.store.codec import SCHEMA, to_table
+from synopsis.store.files import write_file
+from synopsis.store.store import Batch, Store
+from synopsis.testing.strategies import close
+
+SPEC = Spec(lat="lat", lon="lon", time="ts", features=["a", "b"])
+LAYOUT = Layout(("a", "b"), 20, "1d")
+
+
+def rows(seed, count=50):
+    random = np.random.default_rng(seed)
+    latitude, longitude = random.uniform(-5, 5, count), random.uniform(-5, 5, count)
+    return Strands.of(LAYOUT, latitude, longitude, random.integers(0, 10**12, count), random.normal(size=(2, count)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "w.syn")
+    made.prepare()
+    return made
+
+
+def add(store, strands, batch, *, after="now", replace=False, rejects_version=None):
+    file = write_file(to_table(strands), store.sketch_place, "attempt")
+    state = store.state() if after == "now" else after
+    facts = Batch(batch, int(strands.rows.sum()), {"no place": 1}, {"a": 2}, 123)
+    return store.commit(
+        SPEC, strands.layout, [file], facts, after=state, rejects_version=rejects_version, replace=replace
+    )
+
+
+def test_a_place_where_nothing_was_committed_has_no_state(store, tmp_path):
+    assert store.state() is None
+    assert Store(tmp_path / "nowhere").state() is None
+    with pytest.raises(NotASketch, match="build one with"):
+        store.require_state()
+
+
+def test_what_was_committed_comes_back(store):
+    assert add(store, rows(1), "one")
+    assert add(store, rows(2), "two")
+    state = store.require_state()
+    assert close(store.strands(state), rows(1) + rows(2))
+    assert (state.spec, state.layout) == (SPEC, LAYOUT)
+    assert [(batch.id, batch.rejected, batch.missing) for batch in store.batches()] == [
+        ("one", {"no place": 1}, {"a": 2}),
+        ("two", {"no place": 1}, {"a": 2}),
+    ]
+
+
+def test_an_older_state_still_reads_what_it_named(store):
+    add(store, rows(1), "one")
+    before = store.require_state()
+    add(store, rows(2), "two")
+    assert close(store.strands(before), rows(1))
+
+
+def test_a_commit_that_another_overtook_changes_nothing(store):
+    add(store, rows(1), "one")
+    stale = store.require_state()
+    assert add(store, rows(2), "two")
+    assert not add(store, rows(3), "three", after=stale)
+    assert not add(store, rows(3).coarsened(Layout(("a", "b"), 5, "1y")), "three", after=stale, replace=True)
+    assert close(store.strands(store.require_state()), rows(1) + rows(2))
+
+
+def test_the_same_batch_cannot_be_committed_twice_at_once(store):
+    add(store, rows(1), "one")
+    stale = store.require_state()
+    assert add(store, rows(2), "two", after=stale)
+    assert not add(store, rows(2), "two", after=stale)
+    assert store.has_batch("two")
+    assert not store.has_batch("three")
+
+
+def test_replacing_drops_what_was_there(store):
+    add(store, rows(1), "one")
+    coarse = rows(1).coarsened(Layout(("a", "b"), 10, "1mo"))
+    assert add(store, coarse, "two", replace=True)
+    state = store.require_state()
+    assert state.layout.bucket == "1mo"
+    assert close(store.strands(state), coarse)
+
+
+def test_files_without_a_commit_are_not_seen_and_can_be_discarded(store):
+    add(store, rows(1), "one")
+    file = write_file(to_table(rows(2)), store.sketch_place, "lost")
+    assert close(store.strands(store.require_state()), rows(1))
+    size = store.stored_bytes()
+    store.discard("lost")
+    assert store.stored_bytes() == size - file.size_bytes
+    assert close(store.strands(store.require_state()), rows(1))
+
+
+def test_rejects_of_a_batch_are_seen_only_once_it_is_committed(store):
+    table = pa.table({"batch": ["one"], "reason": ["no place"], "row": ["{}"]})
+    file = write_file(table, store.rejects_place, "attempt")
+    version = store.add_rejects([file], "one")
+    assert store.add_rejects([file], "one") == version
+    add(store, rows(2), "two", rejects_version=version)
+    assert store.rejects(store.require_state()).num_rows == 0
+    add(store, rows(1), "one", rejects_version=version)
+    assert store.rejects(store.require_state())["reason"].to_pylist() == ["no place"]
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(BadTarget, match=r"holds 'notes\.txt'"):
+        Store(tmp_path).check()
+    with pytest.raises(BadTarget, match="is a file"):
+        Store(tmp_path / "notes.txt").check()
+    Store(tmp_path / "new").check()
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_foreign_delta_table_and_a_newer_format_are_refused(tmp_path):
+    DeltaTable.create(tmp_path / "foreign" / "sketch", SCHEMA)
+    with pytest.raises(NotASketch, match="did not write"):
+        Store(tmp_path / "foreign").state()
+    newer = Store(tmp_path / "newer")
+    newer.prepare()
+    log = tmp_path / "newer" / "sketch" / "_delta_log" / "00000000000000000000.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if "metaData" in line:
+            line["metaData"]["configuration"]["synopsis.format"] = "2"
+    log.write_text("\n".join(json.dumps(line) for line in lines))
+    with pytest.raises(ForeignFormat, match="has sketch format 2 and this release reads 1"):
+        newer.check()
+
+
+def test_other_tools_read_the_same_bytes(store):
+    import duckdb
+
+    add(store, rows(1), "one")
+    files = [f"{store.sketch_place}/{name}" for name in store.require_state().files]
+    total, mean = duckdb.sql(
+        f"select sum(rows), sum(count[1] * mean[1]) / sum(count[1]) from read_parquet({files!r})"
+    ).fetchall()[0]
+    whole = rows(1)
+    assert total == whole.rows.sum()
+    assert mean == pytest.approx((whole.moments.count[0] * whole.moments.mean[0]).sum() / whole.moments.count[0].sum())
