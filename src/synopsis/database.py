@@ -71,6 +71,7 @@ class Database:
             "sketch_bytes": strands.nbytes,
             "stored_bytes": self._store.stored_bytes(),
             "parts": {
+                "keys": strands.nbytes - strands.cells.nbytes - strands.moments.nbytes - strands.comoments.nbytes,
                 "cells": strands.cells.nbytes,
                 "moments": strands.moments.nbytes,
                 "comoments": strands.comoments.nbytes,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from synopsis.query.bounds import Groups, Numbers, counted
 from synopsis.query.pairs import PairedNumbers
 from synopsis.query.runs import Runs
-from synopsis.query.values import CERTAIN, EXACT, Values
+from synopsis.query.values import CERTAIN, EXACT, Value, Values
 from synopsis.sketch.moments import Comoments, Moments
 
 Rows = NDArray[np.float64]  #: two features x rows, NaN being absent
@@ -99,7 +99,9 @@ def present(rows: Rows) -> Rows:
 
 
 def complete(rows: Rows) -> Rows:
-    return rows[:, ~np.isnan(rows).any(axis=0)]
+    """The rows that have both, from the first of them on."""
+    both = rows[:, ~np.isnan(rows).any(axis=0)]
+    return both - both[:, :1]
 
 
 def covariance(rows: Rows) -> float:
@@ -111,7 +113,7 @@ def correlation(rows: Rows) -> float:
     both = complete(rows)
     if not both.shape[1] or both[0].min() == both[0].max() or both[1].min() == both[1].max():
         return math.nan
-    return covariance(rows) / (both[0].std() * both[1].std())
+    return float(np.clip(covariance(rows) / (both[0].std() * both[1].std()), -1.0, 1.0))
 
 
 def of_values(statistic: Callable[[Rows], float]) -> Callable[[Rows], float]:
@@ -122,8 +124,8 @@ TRUTHS: dict[str, Callable[[Rows], float]] = {
     "count": lambda rows: float(present(rows).size),
     "sum": of_values(math.fsum),
     "mean": of_values(lambda x: math.fsum(x) / x.size),
-    "var": of_values(np.var),
-    "std": of_values(np.std),
+    "var": of_values(lambda x: np.var(x - x[0])),  # differences are exact where variances are small
+    "std": of_values(lambda x: np.std(x - x[0])),
     "min": of_values(np.min),
     "max": of_values(np.max),
     "covariance": covariance,
@@ -137,7 +139,7 @@ def computed(made: list[Group], name: str) -> Values:
 
 
 def rounding(name: str, rows: Rows, truth: float) -> float:
-    """What float64 leaves of an exact statistic: 1e-9 of it, and what the last place of the values does to distances."""
+    """What float64 takes from an exact statistic: 1e-9 of it, and what the last place of values does to distances."""
     place = 2e-15 * float(np.nanmax(np.abs(rows), initial=0.0))
     both = complete(rows)
     first, second = (float(feature.std()) if feature.size else 0.0 for feature in both)
@@ -228,12 +230,23 @@ def test_an_extreme_that_cut_strands_cannot_move_is_exact() -> None:
     assert numbers(made).min().guarantee.tolist() == numbers(made).max().guarantee.tolist() == [EXACT]
 
 
+def test_an_extreme_that_may_not_exist_is_never_called_exact() -> None:
+    value = numbers([Group([], whole([4.0]), [0.5])]).max()[0]
+    assert value == Value(4.0, 4.0, 4.0, "certain")
+
+
 def test_a_sum_of_values_of_one_sign_is_bounded_by_all_of_them() -> None:
     total = numbers([Group(whole([1.0, 2.0]), whole([3.0, 4.0]), [0.5])]).sum()
     assert (total.low[0], total.high[0]) == (pytest.approx(3.0), pytest.approx(10.0))
     assert total.estimate[0] == pytest.approx(6.5)
     all_negative = numbers([Group(whole([-1.0, -2.0]), whole([-3.0, -4.0]), [0.5])]).sum()
     assert (all_negative.low[0], all_negative.high[0]) == (pytest.approx(-10.0), pytest.approx(-3.0))
+
+
+def test_a_sum_of_nothing_but_rain_is_never_negative() -> None:
+    total = numbers([Group([], whole([0.0, 0.0], [0.0, 3.5]), [0.5, 0.5])]).sum()
+    assert total.low[0] == 0.0
+    assert total.high[0] == pytest.approx(3.5)
 
 
 def test_nothing_has_a_count_of_zero_and_no_other_statistic() -> None:
@@ -250,7 +263,8 @@ def test_constants_of_any_offset_have_no_variance_and_no_correlation() -> None:
     assert numbers(constant).var()[0].estimate == 0.0
     assert numbers(constant).std()[0].estimate == 0.0
     assert paired(constant).correlation()[0].estimate is None
-    assert numbers([Group(whole([273.15] * 3), whole([273.15] * 5), [0.4])]).var()[0].high == 0.0
+    cut = numbers([Group(whole([273.15] * 3), whole([273.15] * 5), [0.4])]).std()[0]
+    assert (cut.estimate, cut.low, cut.high) == (0.0, 0.0, pytest.approx(0.0, abs=1e-11))
 
 
 def test_a_correlation_can_be_minus_one() -> None:

@@ -32,9 +32,10 @@ NOISE: Final = 2.0**-48
 SPREAD_ROUNDING: Final = 1e-9
 
 
-def spread_slack(var: Floats, scale: Floats) -> Floats:
+def var_slack(var: Floats, scale: Floats) -> Floats:
     """By how much a variance of values of that magnitude may be off: means are kept to the last place of the values."""
-    return SPREAD_ROUNDING * var + NOISE * scale * np.sqrt(var)
+    noise = NOISE * scale
+    return SPREAD_ROUNDING * var + noise * (np.sqrt(var) + noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +89,11 @@ class Numbers:
             return self._exactly(estimate)
         cut = self._cut_moments
         most, least = self._parts.excess(np.zeros((2, self._cut.size)))
-        magnitude = np.maximum(np.abs(cut.low), np.abs(cut.high))
-        slack = ROUNDING * (np.abs(self._sum_inside) + self._cut.sum(cut.count * magnitude))
-        estimate = estimate + self._cut.sum(self._weight * cut.mean)
-        return Values.bounded(
-            estimate, self._sum_inside - least - slack, self._sum_inside + most + slack, self._is_exact
-        )
+        positions = self._inside.positions
+        slack = ROUNDING * self._inside.sum(np.abs(self._moments.count[positions] * self._moments.mean[positions]))
+        low = self._sum_inside - slack - (1 + ROUNDING) * least
+        high = self._sum_inside + slack + (1 + ROUNDING) * most
+        return Values.bounded(estimate + self._cut.sum(self._weight * cut.mean), low, high, self._is_exact)
 
     def mean(self) -> Values:
         """Their mean."""
@@ -117,11 +117,10 @@ class Numbers:
         low, high = self._range
         count = np.maximum(self._count_inside, 1)
         scale = np.maximum(np.abs(low), np.abs(high))
-        most = self._spread_all / count
-        most = np.minimum(most + spread_slack(most, scale), 0.25 * (high - low) ** 2 * (1 + SPREAD_ROUNDING))
+        most = np.minimum(self._spread_all / count, 0.25 * (high - low) ** 2)
         least = self._spread_inside / np.maximum(self._count_all, 1)
-        least = np.maximum(least - spread_slack(least, scale), 0.0)
-        return Values.bounded(estimate, least, most, self._is_exact)
+        low, high = np.maximum(least - var_slack(least, scale), 0.0), most + var_slack(most, scale)
+        return Values.bounded(estimate, low, high, self._is_exact)
 
     def std(self) -> Values:
         """The root of `var`."""
@@ -151,7 +150,8 @@ class Numbers:
     def _extreme(self, low: Floats, high: Floats, toward_high: bool) -> Values:
         """An extreme is known for sure where cut strands cannot move it; where they can, they are likely to."""
         estimate = np.where(self._is_empty, np.nan, high if toward_high else low)
-        return Values.bounded(estimate, low, high, self._is_exact | (low == high))
+        unmoved = (low == high) & (self._count_inside > 0)
+        return Values.bounded(estimate, low, high, self._is_exact | unmoved)
 
     def _exactly(self, estimate: Floats) -> Values:
         return Values(estimate, estimate, estimate, np.full(estimate.size, EXACT, np.int8))

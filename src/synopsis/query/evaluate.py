@@ -68,11 +68,11 @@ class _Evaluation:
         """Which groups are in the answer, in which order. Undefined values come last, either way."""
         if not asked.order:
             return slice(0, asked.limit)
-        keys: list[NDArray[np.generic]] = []
-        for source, descending in reversed(asked.order):  # np.lexsort takes the leading key last
-            key = self._sortable(source)
-            undefined = np.isnan(key)
-            keys += [np.where(undefined, 0, -key if descending else key), undefined]
+        # NumPy takes the leading key last, and sorts NaN, which is its own negative, behind everything.
+        keys = [
+            -self._sortable(source) if descending else self._sortable(source)
+            for source, descending in reversed(asked.order)
+        ]
         return np.lexsort(keys)[: asked.limit]
 
     def column(self, source: Source, rows: NDArray[np.intp] | slice) -> Column:
@@ -125,5 +125,6 @@ class _Evaluation:
         if first == second:
             one = self._moments(first)
             return Comoments(one.count, one.mean, one.mean, one.spread, one.spread, one.spread)
-        pair = self._strands.layout.pairs.index((first, second))
+        # Pairs are kept in the order of `itertools.combinations`; their list is long for many features.
+        pair = first * (2 * len(self._strands.layout.features) - first - 3) // 2 + second - 1
         return self._strands.comoments.each(lambda array: array[pair])

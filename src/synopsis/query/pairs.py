@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.bounds import NOISE, SPREAD_ROUNDING, Groups, spread_slack
+from synopsis.query.bounds import NOISE, SPREAD_ROUNDING, Groups, var_slack
 from synopsis.query.runs import Runs
 from synopsis.query.values import Values
 from synopsis.sketch.moments import Comoments, Floats, Moments
@@ -68,14 +68,14 @@ class Scatter:
     def at_least(self, mean: Floats, spread: Floats) -> Floats:
         """What is left of squared distances when rounding is taken off."""
         count = np.maximum(self.count, 1.0)
-        return np.maximum(spread - count * spread_slack(spread / count, np.abs(mean)), 0.0)
+        return np.maximum(spread - count * var_slack(spread / count, np.abs(mean)), 0.0)
 
     @property
     def cross_slack(self) -> Floats:
         """By how much the sum of products may be off: means are kept to the last place of the values."""
         scatter = np.sqrt(self.first * self.second)
         shift = np.abs(self.first_mean) * np.sqrt(self.second) + np.abs(self.second_mean) * np.sqrt(self.first)
-        return SPREAD_ROUNDING * scatter + NOISE * np.sqrt(self.count) * shift
+        return np.asarray(SPREAD_ROUNDING * scatter + NOISE * np.sqrt(self.count) * shift)
 
     @property
     def is_flat(self) -> NDArray[np.bool_]:
@@ -98,14 +98,16 @@ class PairedNumbers:
     def covariance(self) -> Values:
         """The mean product of both distances from their means."""
         expected, inside, everything = self._expected, self._inside, self._all
-        estimate = expected.cross / np.where(expected.count > 0, expected.count, np.nan)
+        # What does not vary covaries with nothing: rounding must not make something up.
+        cross = np.where(everything.is_flat, 0.0, expected.cross)
+        estimate = cross / np.where(expected.count > 0, expected.count, np.nan)
         if not self._groups.cut.parts:
             return Values.bounded(estimate, estimate, estimate, self._is_exact)
         low, high = self._cross
         least_count, most_count = np.maximum(inside.count, 1.0), np.maximum(everything.count, 1.0)
         # The product of both deviations bounds it too, and each deviation is at most half a range.
         most_var = self._most_var(everything.first, 0) * self._most_var(everything.second, 1)
-        limit = np.sqrt(most_var) * (1 + SPREAD_ROUNDING)
+        limit = np.sqrt(most_var)
         low = np.maximum(low / np.where(low < 0, least_count, most_count), -limit)
         high = np.minimum(high / np.where(high > 0, least_count, most_count), limit)
         return Values.bounded(estimate, low, high, self._is_exact)
@@ -175,5 +177,6 @@ class PairedNumbers:
         moments, inside, cut = self._features[side], self._groups.inside, self._groups.cut
         low = np.minimum(inside.min(moments.low[inside.positions]), cut.min(moments.low[cut.positions]))
         high = np.maximum(inside.max(moments.high[inside.positions]), cut.max(moments.high[cut.positions]))
-        width = np.where(high > low, high, 0.0) - np.where(high > low, low, 0.0)
-        return np.asarray(np.minimum(spread / np.maximum(self._inside.count, 1.0), 0.25 * width * width))
+        low, high = np.where(high >= low, low, 0.0), np.where(high >= low, high, 0.0)
+        var = np.minimum(spread / np.maximum(self._inside.count, 1.0), 0.25 * (high - low) ** 2)
+        return np.asarray(var + var_slack(var, np.maximum(np.abs(low), np.abs(high))))

@@ -31,6 +31,7 @@ ROUNDING: Final = 1e-12
 _CLOSE_ENOUGH: Final = 1e-7  #: of the width of an interval: where the search for its outer end stops
 _MOST_STEPS: Final = 100
 _TINY: Final = 1e-300
+_UNDERFLOW: Final = 1e-150  #: squares of what is smaller vanish
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Parts:
     @classmethod
     def of(cls, runs: Runs, moments: Moments) -> Parts:
         """From the moments of parts that have at least one value each."""
-        slack = ROUNDING * np.maximum(np.abs(moments.low), np.abs(moments.high))
+        slack = ROUNDING * np.maximum(np.abs(moments.low), np.abs(moments.high)) + _UNDERFLOW
         width = np.maximum(moments.high - moments.low, _TINY)
         above = np.stack([moments.mean - moments.low, moments.high - moments.mean])
         return cls(
@@ -73,7 +74,8 @@ class Parts:
         reach = np.sqrt(self.variance + distance * distance) + distance + _TINY
         # (reach - beyond) / 2 without the cancellation that a level far above the mean would bring.
         moment = 0.5 * np.where(beyond > 0.0, self.variance / reach, reach) + self.slack
-        return self.runs.sum(self.count * np.minimum(chord, moment))
+        # Extremes are kept as they were seen: no rounding can push a value above its greatest.
+        return self.runs.sum(np.where(here < self.high, self.count * np.minimum(chord, moment), 0.0))
 
 
 def largest_means(count: Floats, mean: Floats, top: Floats, excess: Callable[[Floats], Floats]) -> Floats:

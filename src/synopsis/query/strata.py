@@ -1,0 +1,439 @@
+"""Strata: statistics of the rows that a condition selects, from histograms alone, with intervals that always hold.
+
+A **stratum** is a place x a period. Of it are known how many rows it has, how many of them are surely in the scope and
+how many more may be, and of each feature how many of its values lie in each of a few bins, between bounds. Which row
+has which values together is not known. So the rows for which each part of a condition holds are counted between bounds,
+and these are combined as Fréchet (1935) has it: of n rows, a and b of which have two properties, at least a + b - n and
+at most min(a, b) have both.
+
+The statistics of a feature rest on two extreme arrangements of the selected rows, one with values as high as can be and
+one as low as can be (`sides`, a mirror image of each other). In each, going from the best bin to the worst,
+
+    rows taken up to here <= rows that these bins can hold
+                          <= all rows taken - rows that the bins beyond cannot lose
+
+and the bins beyond lose at most as many rows as the scope and the other predicates may refuse. Of the rows taken, some
+**must** be, because so many are surely selected, the others **may** be. An upper bound of any statistic follows:
+
+- SUM takes every row that must be, and of the others those above zero;
+- MEAN takes of the others those above itself (Dinkelbach, 1967);
+- MIN is at most the worst bin that must be taken from, in the stratum where it is lowest;
+- QUANTILE is at least v only if more than (1 - q) (n - 1) of the n rows are, which can be had only if
+  must(v) + q may(v) > (1 - q) (must - 1), for the rows at v or above: a quantile of weighted bins.
+
+Counts are float64 inside: exact up to 2^53, and NumPy multiplies them with values without converting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.query.predicates import (
+    EVERYTHING,
+    EVERYWHERE,
+    AllOf,
+    Clause,
+    Condition,
+    Leaf,
+    Ranges,
+    parted,
+    positive,
+    reachable,
+)
+from synopsis.query.runs import Runs
+from synopsis.sketch.moments import Floats, Integers
+
+#: Share of the magnitudes by which sums of values may be off by rounding, here and in whoever checks them.
+ROUNDING: Final = 1e-9
+_ROUNDING_OF_RANKS: Final = 1e-15  #: share of the rows by which a rank may be off: a few units in the last place
+_CLOSE_ENOUGH: Final = 1e-5  #: of the way to the best value: where the search for a mean stops
+_MOST_STEPS: Final = 50
+_CELLS: Final = 256  #: of values, in which a quantile is sought first
+_NO_WIDTH: Final = 1e-300  #: what is narrower is not parted into cells
+
+
+class Interval(NamedTuple):
+    """Where the truth lies, per group; NaN where there surely is none."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Strata side by side, by group: how many rows each has, has surely in scope, and may have in scope besides."""
+
+    total: Integers
+    inside: Integers
+    cut: Integers
+    group: Integers  #: ascending
+    groups: int
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The strata of each group."""
+        return Runs.of(slice(0, self.total.size), self.group, self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """One feature's values in each stratum: bins x strata, ascending bins that at most touch.
+
+    Bins have finite ends, which do not matter where a bin is surely empty. Where all counts are exact, pass the same
+    array as `least` and `most`: nothing is computed twice then.
+    """
+
+    least: Integers
+    most: Integers
+    absent_least: Integers
+    absent_most: Integers
+    low: Floats  #: every value of the bin is at least this
+    high: Floats  #: and at most this
+
+    @cached_property
+    def at_least(self) -> Floats:
+        """`least` to compute with."""
+        return self.least.astype(np.float64, copy=False)
+
+    @cached_property
+    def at_most(self) -> Floats:
+        """`most` to compute with; the same array as `at_least` where all is exact."""
+        return self.at_least if self.most is self.least else self.most.astype(np.float64, copy=False)
+
+    @cached_property
+    def present(self) -> tuple[Floats, Floats]:
+        """The sum of the bins of each stratum, of their least and of their most."""
+        least = self.at_least.sum(axis=0)
+        return least, least if self.most is self.least else self.at_most.sum(axis=0)
+
+    def tightened(self, total: Floats) -> tuple[Floats, Floats]:
+        """`least` and `most` as the other bins and the total leave them."""
+        least, most = self.at_least, self.at_most
+        if most is least:
+            return least, most
+        spare = self.present[1] + self.absent_most - total
+        missing = total - self.present[0] - self.absent_least
+        return np.maximum(least, most - spare), np.minimum(most, least + missing)
+
+
+# --- for how many rows a condition holds ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Covered:
+    """How ranges of values cover the bins of a histogram, as numbers to multiply with: 1 and 0."""
+
+    histogram: Histogram
+    ranges: Ranges
+
+    @cached_property
+    def within(self) -> Floats:
+        """Which bins lie in the ranges with all their values."""
+        lows, highs = self.histogram.low, self.histogram.high
+        return self._any([(lows >= low) & (highs <= high) for low, high in self.ranges])
+
+    @cached_property
+    def touched(self) -> Floats:
+        """Which bins may have a value in the ranges."""
+        lows, highs = self.histogram.low, self.histogram.high
+        return self._any([(highs >= low) & (lows <= high) for low, high in self.ranges])
+
+    def clipped(self) -> tuple[Floats, Floats]:
+        """The least and the greatest value of each bin that lie in the ranges; any number where there is none."""
+        lows, highs = self.histogram.low, self.histogram.high
+        # Bins are finite: a range that begins or ends at the wrong infinity has none of them.
+        ranges = [(low, high) for low, high in self.ranges if low < np.inf and high > -np.inf]
+        clipped = [(np.maximum(lows, low), np.minimum(highs, high)) for low, high in ranges] or [(lows, highs)]
+        if len(clipped) == 1:
+            return clipped[0]
+        low = reduce(np.minimum, (np.where(low <= high, low, np.inf) for low, high in clipped))
+        high = reduce(np.maximum, (np.where(low <= high, high, -np.inf) for low, high in clipped))
+        return np.where(low <= high, low, 0.0), np.where(low <= high, high, 0.0)
+
+    def _any(self, masks: list[NDArray[np.bool_]]) -> Floats:
+        if not masks:
+            return np.zeros(self.histogram.low.shape)
+        return reduce(np.logical_or, masks).astype(np.float64)
+
+
+class Selection:
+    """The rows that are in scope and satisfy a condition.
+
+    Cost: a pass over the bins of the strata for each leaf of the condition, and a few for each statistic of a feature.
+    """
+
+    def __init__(self, strata: Strata, histograms: Mapping[int, Histogram], condition: Condition = EVERYTHING) -> None:
+        self.strata, self._histograms, self._clause = strata, histograms, positive(condition)
+        self.total = strata.total.astype(np.float64)
+        self._leaves: dict[Leaf, tuple[_Covered, Floats, Floats]] = {}
+
+    def count(self) -> Interval:
+        """COUNT(*): how many they are."""
+        least, most = self.held(self._clause)
+        low = np.maximum(self.strata.inside + least - self.total, 0.0)
+        high = np.minimum(self.strata.inside + self.strata.cut, most)
+        return Interval(self.strata.runs.sum(low), self.strata.runs.sum(high))
+
+    def values(self, feature: int) -> SelectedValues:
+        """What they have of a feature."""
+        own, others = parted(self._clause, feature)
+        return SelectedValues(self, self._histograms[feature], own, others)
+
+    def held(self, clause: Clause) -> tuple[Floats, Floats]:
+        """For how many rows of each stratum a clause holds, in scope or not."""
+        if isinstance(clause, Leaf):
+            return self.leaf(clause)[1:]
+        parts = [self.held(part) for part in clause.parts]
+        if isinstance(clause, AllOf):
+            refused = reduce(np.add, (self.total - least for least, _ in parts), np.zeros(self.total.size))
+            return np.maximum(self.total - refused, 0.0), reduce(np.minimum, (most for _, most in parts), self.total)
+        none = np.zeros(self.total.size)
+        most = reduce(np.add, (most for _, most in parts), none)
+        return reduce(np.maximum, (least for least, _ in parts), none), np.minimum(most, self.total)
+
+    def leaf(self, leaf: Leaf) -> tuple[_Covered, Floats, Floats]:
+        """How a leaf covers its feature's bins, and for how many rows it holds."""
+        if leaf not in self._leaves:
+            covered = _Covered(self._histograms[leaf.feature], leaf.ranges)
+            self._leaves[leaf] = (covered, *self._held_by_leaf(leaf, covered))
+        return self._leaves[leaf]
+
+    def _held_by_leaf(self, leaf: Leaf, covered: _Covered) -> tuple[Floats, Floats]:
+        """Bins within the ranges count with their least, bins that touch them with their most.
+
+        The total may say more: what is not among the most that can be outside is inside.
+        """
+        histogram = covered.histogram
+        least, most = within_least, touched_most = histogram.present
+        touched_least, within_most = least, most
+        if leaf.ranges != EVERYWHERE:
+            within_least = _over_bins(histogram.at_least, covered.within)
+            touched_most = _over_bins(histogram.at_most, covered.touched)
+            is_exact = histogram.at_most is histogram.at_least
+            within_most = within_least if is_exact else _over_bins(histogram.at_most, covered.within)
+            touched_least = touched_most if is_exact else _over_bins(histogram.at_least, covered.touched)
+        outside_least, outside_most = least - touched_least, most - within_most
+        if leaf.nulls:
+            within_least, touched_most = within_least + histogram.absent_least, touched_most + histogram.absent_most
+        else:
+            outside_least, outside_most = outside_least + histogram.absent_least, outside_most + histogram.absent_most
+        return np.maximum(within_least, self.total - outside_most), np.minimum(touched_most, self.total - outside_least)
+
+
+def _over_bins(counts: Floats, values: Floats) -> Floats:
+    """The sum of counts x values over the bins of each stratum."""
+    return np.asarray(np.einsum("bs,bs->s", counts, values))
+
+
+# --- the statistics of a feature --------------------------------------------------------------------------------------
+
+
+class SelectedValues:
+    """The values of one feature in the rows that are selected.
+
+    `own` is what the condition demands of this feature alone, `others` everything else.
+    """
+
+    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause) -> None:
+        self._strata, self._total = selection.strata, selection.total
+        self._histogram = histogram
+        self._covered, own_least, own_most = selection.leaf(own)
+        others_least, others_most = selection.held(others)
+        reach = own & reachable(others, own.feature)
+        if reach != own:
+            self._covered, _, own_most = selection.leaf(reach)
+        self._refused = self._total - self._strata.inside + self._total - others_least
+        self._least = np.maximum(own_least - self._refused, 0.0)
+        self._most = np.minimum(np.minimum(own_most, others_most), self._strata.inside + self._strata.cut)
+
+    def count(self) -> Interval:
+        """COUNT(x): how many values there are."""
+        runs = self._strata.runs
+        return Interval(runs.sum(self._least), runs.sum(self._most))
+
+    def sum(self) -> Interval:
+        """SUM(x)."""
+        return self._between(*(side.sum() for side in self._sides))
+
+    def mean(self) -> Interval:
+        """MEAN(x)."""
+        floor, ceiling = (side.best for side in self._sides)
+        scale = np.maximum(np.abs(floor), np.abs(ceiling))
+        return self._between(*(side.mean(scale) for side in self._sides))
+
+    def min(self) -> Interval:
+        """MIN(x)."""
+        down, up = self._sides
+        return self._between(down.best, up.worst)
+
+    def max(self) -> Interval:
+        """MAX(x)."""
+        down, up = self._sides
+        return self._between(down.worst, up.best)
+
+    def quantile(self, share: float) -> Interval:
+        """QUANTILE(x, share), interpolated linearly between neighbouring values."""
+        down, up = self._sides
+        return self._between(down.quantile(1.0 - share, share, -up.best), up.quantile(share, 1.0 - share, -down.best))
+
+    def _between(self, down: Floats, up: Floats) -> Interval:
+        is_empty = self.count().high == 0.0
+        return Interval(np.where(is_empty, np.nan, 0.0 - down), np.where(is_empty, np.nan, up))
+
+    @cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
+        """The feature's negative and the feature: an upper bound for the one, negated, is a lower one for the other."""
+        histogram, covered = self._histogram, self._covered
+        least, most = histogram.tightened(self._total)
+        low, high, sure, may_be = histogram.low, histogram.high, least, most
+        if covered.ranges != EVERYWHERE:
+            low, high = covered.clipped()
+            sure, may_be = least * covered.within, most * covered.touched
+
+        # Row b of each has the sum of the b lowest bins. A product with a triangle is faster than a cumulative sum.
+        triangle = np.tri(len(most) + 1, len(most), -1)
+        forced = triangle @ sure
+        room = forced if may_be is sure else triangle @ may_be
+        down, up = room[1:], room[-1] - room[:-1]
+        if most is not least:
+            rows = forced if sure is least else triangle @ least
+            present = self._total - histogram.absent_least
+            down = np.minimum(down, rows[1:] + (present - rows[-1]))
+            np.minimum(up, present - rows[:-1], out=up)
+        kept_down, kept_up = (forced[-1] - self._refused) - forced[1:], forced[:-1] - self._refused
+        return self._side(-low, down, kept_down), self._side(high[::-1].copy(), up[::-1], kept_up[::-1])
+
+    def _side(self, values: Floats, room: Floats, kept: Floats) -> _Side:
+        """An arrangement, given for each bin from the best on how many rows fit so far, and how many stay beyond."""
+        np.maximum(kept, 0.0, out=kept)
+        must, either = np.minimum(room, self._least - kept), np.minimum(room, self._most - kept)
+        return _Side(self._strata, values, _differences(must), _differences(either))
+
+
+def _differences(so_far: Floats) -> Floats:
+    """What each bin adds to those before it; np.diff with `prepend` would copy twice."""
+    differences = np.empty_like(so_far)
+    differences[0] = so_far[0]
+    np.subtract(so_far[1:], so_far[:-1], out=differences[1:])
+    return differences
+
+
+class _Side:
+    """The rows of each stratum with values as high as can be, and what follows from them: upper bounds per group.
+
+    Arrays are bins x strata, the best bin first. Groups without rows get a bound that means nothing.
+    """
+
+    def __init__(self, strata: Strata, values: Floats, must: Floats, either: Floats) -> None:
+        self._strata, self._runs = strata, strata.runs
+        self._values, self._must, self._either = values, must, either
+
+    @cached_property
+    def best(self) -> Floats:
+        """At least their greatest value."""
+        return self._finite(self._runs.max(np.where(self._either > 0.0, self._values, -np.inf).max(axis=0)))
+
+    @cached_property
+    def worst(self) -> Floats:
+        """At least their least value."""
+        worst = self._runs.min(np.where(self._must > 0.0, self._values, np.inf).min(axis=0))
+        return np.where(np.isinf(worst), self.best, worst)
+
+    def sum(self) -> Floats:
+        """At least their sum."""
+        may = self._runs.sum(_over_bins(self._may, np.maximum(self._values, 0.0)))
+        slack = ROUNDING * self._runs.sum(_over_bins(self._either, np.abs(self._values)))
+        # Where no row must be taken, one is all the same: without, there would be no sum.
+        only_negative = (self._count == 0.0) & (self.best < 0.0)
+        return np.where(only_negative, self.best, self._fixed + may) + slack
+
+    def mean(self, scale: Floats) -> Floats:
+        """At least their mean, where no value is larger than `scale` in magnitude.
+
+        The gain over a level, of the rows that must be taken and of the others above it, falls as the level rises, and
+        convexly. So Newton's steps climb to the level without gain, which is never further away than the gain that is
+        left, shared among the rows that must be taken. Where none must be, the best row alone has the largest mean.
+        """
+        runs, is_sought, slack = self._runs, self._count > 0.0, ROUNDING * scale
+        count, products = np.maximum(self._count, 1.0), self._may * self._values
+        taken, total = count + runs.sum(self._may.sum(axis=0)), self._fixed + runs.sum(products.sum(axis=0))
+        level = np.where(is_sought, np.maximum(self._fixed / count, total / taken), self.best)
+        for _ in range(_MOST_STEPS):
+            above = (self._values > runs.spread_out(level)).astype(np.float64)
+            taken = count + runs.sum(_over_bins(self._may, above))
+            total = self._fixed + runs.sum(_over_bins(products, above))
+            gain = np.where(is_sought, np.maximum(total - level * taken, 0.0) / count, 0.0)
+            if np.all(gain <= slack + _CLOSE_ENOUGH * (self.best - level)):
+                break
+            level = np.where(is_sought, np.maximum(total / taken, level), level)
+        return np.asarray(np.minimum(level + gain, self.best) + slack)
+
+    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
+        """At least their quantile, with that share of the rows below it and the rest `above`; none is below `floor`.
+
+        Bins are counted by cells of values first; only those of the cell in which the quantile lies are sorted.
+        """
+        groups, runs = self._strata.groups, self._runs
+        cells = max(1, min(_CELLS, _CELLS * _CELLS // max(groups, 1)))
+        width = self.best - floor
+        density = np.divide(cells - 1, width, out=np.zeros(groups), where=width > _NO_WIDTH)
+        place = (runs.spread_out(self.best) - self._values) * runs.spread_out(density)
+        cell = np.clip(place, 0, cells - 1, out=place).astype(np.intp)
+        index = (cell + self._strata.group * cells).ravel()
+        must, either = (
+            np.bincount(index, rows.ravel(), groups * cells).reshape(groups, cells)
+            for rows in (self._must, self._either)
+        )
+        must_so_far, either_so_far = must.cumsum(axis=1), either.cumsum(axis=1)
+        needed = above * (self._count - 1.0)
+
+        def is_reached(must: Floats, either: Floats, needed: Floats) -> NDArray[np.bool_]:
+            return np.asarray((must + share * (either - must) > needed) & (either > 0.0))
+
+        found = is_reached(must_so_far, either_so_far, needed[:, None]).argmax(axis=1)
+        before = np.arange(groups), found
+        which = np.flatnonzero((cell == runs.spread_out(found)) & (self._either > 0.0))
+        group, values = self._strata.group[which % self._strata.group.size], self._values.ravel()[which]
+        order = np.lexsort((-values, group))
+        inner = Runs.of(slice(0, which.size), group[order], groups)
+        which, values = which[order], values[order]
+        must_here = _running(inner, self._must.ravel()[which], (must_so_far - must)[before])
+        either_here = _running(inner, self._either.ravel()[which], (either_so_far - either)[before])
+        reached = is_reached(must_here, either_here, inner.spread_out(needed))
+        level = self._finite(inner.max(np.where(reached, values, -np.inf)))
+        # Off by a share of a rank is off by a share of the way to the next value.
+        ranks = _ROUNDING_OF_RANKS * runs.sum(self._either.sum(axis=0))
+        return np.minimum(level + ROUNDING * np.abs(level) + ranks * width, self.best)
+
+    # --- what they share ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _may(self) -> Floats:
+        return self._either - self._must
+
+    @cached_property
+    def _count(self) -> Floats:
+        """How many rows must be taken."""
+        return self._runs.sum(self._must.sum(axis=0))
+
+    @cached_property
+    def _fixed(self) -> Floats:
+        """The sum of the rows that must be taken."""
+        return self._runs.sum(_over_bins(self._must, self._values))
+
+    @staticmethod
+    def _finite(values: Floats) -> Floats:
+        """0 where there are no rows."""
+        return np.where(np.isinf(values), 0.0, values)
+
+
+def _running(runs: Runs, rows: Floats, before: Floats) -> Floats:
+    """Cumulative sums over each run, beginning with what is before it."""
+    total = np.cumsum(rows)
+    return total + runs.spread_out(before) - np.repeat((total - rows)[runs.starts], runs.lengths)

@@ -1,0 +1,94 @@
+"""Blocks: strata of neighbouring places and one period, packed into frames that are opened when a question needs them.
+
+A block is what is held in memory, stored, moved and cached. Opening one costs time proportional to its bytes, and only
+the frames of the features asked for are opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.packing import packed, unpacked
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Strata
+
+
+@dataclass(frozen=True)
+class Block:
+    """Packed strata."""
+
+    place_low: int  #: the first and the last place in it
+    place_high: int
+    period_low: int
+    period_high: int
+    head: bytes  #: keys and days
+    bins: tuple[bytes, ...]  #: a frame a feature
+    paths: tuple[bytes, ...]  #: a frame a feature
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all frames."""
+        return len(self.head) + sum(map(len, self.bins)) + sum(map(len, self.paths))
+
+
+def closed(strata: Strata, contexts: Contexts) -> Block:
+    """Strata as a block."""
+    lengths = np.diff(strata.day_offset)
+    keys = packed(np.stack((strata.place, strata.period, strata.day_first, lengths)))
+    days = packed(np.stack((strata.day_rows, strata.day_kept)))
+    ranks = contexts.ranks(strata.codes)
+    return Block(
+        int(strata.place.min()),
+        int(strata.place.max()),
+        int(strata.period.min()),
+        int(strata.period.max()),
+        len(keys).to_bytes(4, "little") + keys + days,
+        tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
+        tuple(packed(rank) for rank in ranks),
+    )
+
+
+def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
+    """The strata of a block, with the bins and paths of these features only, in this order."""
+    size = int.from_bytes(block.head[:4], "little")
+    place, period, day_first, lengths = unpacked(block.head[4 : 4 + size]).astype(np.int64)
+    day_rows, day_kept = unpacked(block.head[4 + size :]).astype(np.int64)
+    bins = [_opened_bins(block.bins[feature]) for feature in features]
+    known: dict[int, Codes] = {}
+    for feature in contexts.needed(set(features)):
+        known[feature] = contexts.code_of(feature, unpacked(block.paths[feature]), known)
+    return Strata(
+        place=place,
+        period=period,
+        starts=np.stack([each[0] for each in bins]),
+        top=np.stack([each[1] for each in bins]),
+        counts=np.stack([each[2] for each in bins]),
+        tilt=np.stack([each[3] for each in bins]),
+        day_first=day_first,
+        day_offset=np.append(0, np.cumsum(lengths)),
+        day_rows=day_rows,
+        day_kept=day_kept,
+        codes=np.stack([known[feature] for feature in features]),
+    )
+
+
+def _closed_bins(strata: Strata, feature: int) -> bytes:
+    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first."""
+    ends = np.concatenate((strata.starts[feature], strata.top[feature][:, None]), axis=1).T.astype(np.int16)
+    widths = packed(np.diff(ends, axis=0, prepend=0).astype(np.uint8))
+    tilt = packed(strata.tilt[feature].T)
+    counts = packed(strata.counts[feature].T)
+    sizes = len(widths).to_bytes(4, "little") + len(tilt).to_bytes(4, "little")
+    return sizes + widths + tilt + counts
+
+
+def _opened_bins(frame: bytes) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
+    first, second = (int.from_bytes(frame[at : at + 4], "little") for at in (0, 4))
+    ends = np.cumsum(unpacked(frame[8 : 8 + first]), axis=0, dtype=np.uint8)
+    tilt = unpacked(frame[8 + first : 8 + first + second]).T.astype(np.int8)
+    counts = unpacked(frame[8 + first + second :]).T.astype(np.int64)
+    return ends[:-1].T, ends[-1], counts, tilt

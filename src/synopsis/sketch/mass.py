@@ -1,0 +1,87 @@
+"""The mass axis: a feature's values laid out by how many rows lie below them, with sums along it.
+
+Between the ends of a bin rows are spread as all rows of the sketch are, but for a slope. On the mass axis that is a
+straight line, whatever gaps, grids and atoms the values have, so that any share of a bin, and the sums of its values
+and squares, are differences of a few running totals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+
+#: Mass given to fine bins that the fit saw nothing in, so that no bin is without extent.
+_TRACE = 1e-9
+
+#: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
+_NEAR = 1e-3
+
+
+@dataclass(frozen=True)
+class MassAxis:
+    """Running totals over the fine bins of one feature; entry c is the total below fine bin c."""
+
+    low: Floats
+    high: Floats
+    step: float
+    mass: Floats  #: fine bins + 1: share of all rows
+    first: Floats  #: of values
+    second: Floats  #: of squares
+    first_moment: Floats  #: of values times their place on the axis
+    second_moment: Floats  #: of squares times their place on the axis
+
+    @classmethod
+    def of(cls, scales: Scales, feature: int) -> MassAxis:
+        """The axis of one feature. Cost: proportional to its fine bins."""
+        low, high = scales.ranges(feature)
+        step = float(scales.steps[feature])
+        if step:  # every value takes the step around it; beside an atom a bin begins at the next value
+            atoms = scales.quantizers[feature].atoms
+            above, below = (np.isin(np.nextafter(*ends), atoms) for ends in ((low, -np.inf), (high, np.inf)))
+            low = (np.ceil(low / step - _NEAR) - 0.5 + above) * step
+            high = np.maximum((np.floor(high / step + _NEAR) + 0.5 - below) * step, low)
+        low, high = np.nan_to_num(low), np.nan_to_num(high)  # a feature that nobody has ever sent
+        mean, share = scales.means[feature], scales.masses[feature] + _TRACE
+        square = mean**2 + np.maximum((high - low) ** 2 - step**2, 0.0) / 12
+        mass = _running(share)
+        middle = (mass[1:] + mass[:-1]) / 2
+        totals = (share * mean, share * square, share * mean * middle, share * square * middle)
+        return cls(low, high, step, mass, *(_running(total) for total in totals))
+
+    def below(self, value: float, *, included: bool) -> float:
+        """The share of all rows whose values are lower than this, or equal where `included`."""
+        code = int(np.clip(np.searchsorted(self.high, value), 0, self.high.size - 1))
+        low, high = float(self.low[code]), float(self.high[code])
+        if low == high:
+            part = float(value > low or (included and value == low))
+        else:
+            part = min(max((value - low) / (high - low), 0.0), 1.0)
+        return float(self.mass[code] + part * (self.mass[code + 1] - self.mass[code]))
+
+    def value(self, mass: float) -> float:
+        """The value that this share of all rows lies below, on the grid where there is one."""
+        code = int(np.clip(np.searchsorted(self.mass, mass, side="right") - 1, 0, self.low.size - 1))
+        part = (mass - self.mass[code]) / (self.mass[code + 1] - self.mass[code])
+        found = float(self.low[code] + min(max(part, 0.0), 1.0) * (self.high[code] - self.low[code]))
+        return round(found / self.step) * self.step if self.step else found
+
+    def flat_mean(self, starts: Integers, ends: Integers) -> tuple[Floats, Floats]:
+        """Of runs of fine bins: the mean of all rows there, and what a slope of 1 adds to it."""
+        width = self.mass[ends] - self.mass[starts]
+        total = self.first[ends] - self.first[starts]
+        moment = self.first_moment[ends] - self.first_moment[starts]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = total / width
+            return mean, 2 * (moment - self.mass[starts] * total) / width**2 - mean
+
+    def at(self, totals: Floats, mass: float) -> float:
+        """A running total at any place on the axis."""
+        return float(np.interp(mass, self.mass, totals))
+
+
+def _running(numbers: Floats) -> Floats:
+    return np.append(0.0, np.cumsum(numbers))

@@ -1,0 +1,118 @@
+"""Scales: the fine bins of every feature, shared by the whole sketch, into which values go before anything else.
+
+A scale has at most 250 bins, so that a value becomes one byte. The coarser bins of a place and period are runs of
+neighbouring fine bins: they need no numbers of their own, and they nest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.grid.density import distinct
+from synopsis.grid.quantizer import Quantizer
+from synopsis.sketch.moments import Floats
+
+#: Most fine bins of a feature. A byte also holds ABSENT, and one past the last bin.
+MOST_FINE = 250
+
+#: The fine code of a value that is not there.
+ABSENT = 255
+
+Codes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """One fine quantizer a feature, and between which values all rows lie."""
+
+    quantizers: tuple[Quantizer, ...]
+    means: tuple[Floats, ...]  #: the mean of the values in each fine bin, as far as the fit knew them
+    masses: tuple[Floats, ...]  #: the share of the values in each fine bin, likewise
+    steps: Floats  #: the grid that each feature's values lie on, as 0.1; 0 where they lie on none
+    low: Floats  #: the lowest value of each feature; +inf where there is none
+    high: Floats
+
+    @classmethod
+    def fit(cls, values: NDArray[np.float64], fine: int = MOST_FINE) -> Scales:
+        """Scales of values in memory, features x rows; NaN is absent."""
+        present = [row[~np.isnan(row)] for row in values]
+        quantizers = tuple(fine_quantizer(row, None, fine) for row in present)
+        found = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
+        means, masses = tuple(each[0] for each in found), tuple(each[1] for each in found)
+        low = np.array([row.min(initial=np.inf) for row in present])
+        steps = np.array([grid_step(row) for row in present])
+        return cls(quantizers, means, masses, steps, low, np.array([row.max(initial=-np.inf) for row in present]))
+
+    def codes(self, values: NDArray[np.float64]) -> Codes:
+        """Features x rows of values as fine codes."""
+        coded = np.empty(values.shape, np.uint8)
+        for feature, quantizer in enumerate(self.quantizers):
+            codes = quantizer.codes(values[feature])
+            coded[feature] = np.where(codes == quantizer.bins, ABSENT, codes)
+        return coded
+
+    def ranges(self, feature: int) -> tuple[Floats, Floats]:
+        """The lowest and the highest value that each fine bin of a feature can hold, both included."""
+        quantizer = self.quantizers[feature]
+        low, high = quantizer.bounds(
+            np.arange(quantizer.bins), low=float(self.low[feature]), high=float(self.high[feature])
+        )
+        return low, np.maximum(high, low)
+
+    def widened(self, low: Floats, high: Floats) -> Scales:
+        """The same bins, with room for values that reach further."""
+        return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
+
+
+def fine_quantizer(
+    values: NDArray[np.float64], weights: NDArray[np.float64] | None, fine: int = MOST_FINE
+) -> Quantizer:
+    """Fine bins that serve the middle and the tails: most by mass, some by width, some that halve the tails' mass.
+
+    Equal mass alone leaves the tails to a few wide bins, and there a few values carry much of the spread.
+    """
+    by_mass = Quantizer.fit(values, weights, fine * 3 // 4)
+    if by_mass.bins < fine * 3 // 8:
+        return by_mass  # few different values: each has its bin already
+    points, mass = distinct(values, weights)
+    by_width = np.linspace(points[0], points[-1], fine // 8)[1:-1]
+    halved = 0.5 ** np.arange(5, 5 + fine // 16)
+    share = np.cumsum(mass) / mass.sum()
+    tails = np.concatenate((np.interp(halved, share, points), np.interp(1 - halved, share, points)))
+    wanted = np.concatenate((by_width, tails))
+    gap = np.clip(np.searchsorted(points, wanted), 1, points.size - 1)
+    between = points[gap - 1] + (points[gap] - points[gap - 1]) / 2
+    between = between[
+        (between > points[gap - 1]) & ~np.isin(points[gap - 1], by_mass.atoms) & ~np.isin(points[gap], by_mass.atoms)
+    ]
+    return Quantizer(np.union1d(by_mass.edges, between), by_mass.atoms, by_mass.low, by_mass.high)
+
+
+def fine_moments(
+    values: NDArray[np.float64], weights: NDArray[np.float64] | None, quantizer: Quantizer
+) -> tuple[Floats, Floats]:
+    """The mean of the values in each bin, half-way between its ends where there are none; and its share of them."""
+    mass = np.ones(values.size) if weights is None else weights
+    codes = quantizer.codes(values)
+    total = np.bincount(codes, mass, minlength=quantizer.bins)
+    low, high = quantizer.bounds(np.arange(quantizer.bins), low=quantizer.low, high=quantizer.high)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(codes, mass * values, minlength=quantizer.bins) / total
+    return np.where(total > 0, mean, (low + high) / 2), total / max(total.sum(), 1.0)
+
+
+def grid_step(values: NDArray[np.float64]) -> float:
+    """The coarsest decimal step of which all values are multiples, or 0. Values may have come as float32.
+
+    >>> grid_step(np.array([21.5, 21.4, 30.0])), grid_step(np.array([1.0, 2.0])), grid_step(np.array([0.1234567]))
+    (0.1, 1.0, 0.0)
+    """
+    size = np.abs(values).max(initial=0.0)
+    for step in (1.0, 0.5, 0.1, 0.05, 0.01, 0.001):
+        steps = values / step
+        if values.size and (np.abs(steps - np.round(steps)) <= 1e-7 * max(size, step) / step + 1e-9).all():
+            return step
+    return 0.0

@@ -1,0 +1,230 @@
+"""Strata: a place x a period, whose rows share bins; exact counts of days and bins, and paths beside them.
+
+This is the paper's tree turned inside out. A row's path is its stratum, its day and one bin for every feature; bins
+hold equal mass within the stratum, smaller towards the tails, where a few values carry much of the spread. All rows are
+counted, by day and by bin; only an even part of the paths is kept, and the counts say what each of them stands for.
+
+Arrays here are plain; `blocks` packs them. Strata are sorted by place, then period; days and paths follow their strata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import ABSENT, Codes, Scales
+
+#: A fine bin that holds more of a stratum's rows than this gets a bin of its own.
+ATOM_SHARE = 0.2
+
+#: Mass of the outermost bins and of their neighbours, in fair shares: a tail of equal mass would be far too wide.
+TAIL_SHARES = (0.15, 0.5)
+
+#: A bin's density, beside that of all rows, rises or falls linearly; its slope is kept in so many steps either way.
+TILT_STEPS, TILT_LIMIT = 3, 1.0
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Strata with their days, bins and paths."""
+
+    place: Integers  #: strata: position of the place in the sketch's table
+    period: Integers  #: strata: ordinal of the period
+    starts: Codes  #: features x strata x bins: the first fine code of each bin; those not used repeat `top`
+    top: Codes  #: features x strata: one past the last fine code seen
+    counts: Integers  #: features x strata x (bins + 1): rows in each bin, and absent
+    tilt: NDArray[np.int8]  #: features x strata x bins: slope of the density within each bin
+    day_first: Integers  #: strata: ordinal of the first day
+    day_offset: Integers  #: strata + 1: where each stratum's days begin
+    day_rows: Integers  #: days: rows
+    day_kept: Integers  #: days: paths
+    codes: Codes  #: features x paths: bins, or their number where absent
+
+    @property
+    def bins(self) -> int:
+        """How many bins a feature has at most, in any stratum."""
+        return int(self.starts.shape[2])
+
+    @property
+    def features(self) -> int:
+        """How many features a path has."""
+        return int(self.starts.shape[0])
+
+    def __len__(self) -> int:
+        return int(self.place.size)
+
+    @property
+    def rows(self) -> Integers:
+        """Strata: all rows."""
+        return np.add.reduceat(self.day_rows, self.day_offset[:-1]) if len(self) else np.empty(0, np.int64)
+
+    @property
+    def day(self) -> Integers:
+        """Days: ordinal of each."""
+        lengths = np.diff(self.day_offset)
+        return np.repeat(self.day_first - self.day_offset[:-1], lengths) + np.arange(self.day_rows.size)
+
+    @property
+    def path_offset(self) -> Integers:
+        """Strata + 1: where each stratum's paths begin."""
+        ends = np.append(0, np.cumsum(self.day_kept))
+        return ends[self.day_offset]
+
+
+def fitted(
+    scales: Scales, place: Integers, period: Integers, day: Integers, fine: Codes, kept: NDArray[np.bool_], bins: int
+) -> Strata:
+    """Strata of rows, sorted by place, period and day, from their fine codes; `kept` says whose paths stay.
+
+    Cost is proportional to rows times features, and to strata times fine bins.
+    """
+    new = np.append(True, (place[1:] != place[:-1]) | (period[1:] != period[:-1]))
+    stratum = np.cumsum(new) - 1
+    first = np.flatnonzero(new)
+    parts = [
+        _binned(fine[feature], stratum, first.size, scales.quantizers[feature].bins, bins)
+        for feature in range(len(fine))
+    ]
+    starts = np.stack([part[0] for part in parts])
+    coarse = np.stack([part[2] for part in parts])
+    counts = np.stack([_counted(row, stratum, first.size, bins + 1) for row in coarse])
+    middles = np.stack(
+        [
+            _middles(scales, feature, fine[feature], coarse[feature], stratum, first.size, bins)
+            for feature in range(len(fine))
+        ]
+    )
+    top = np.stack([part[1] for part in parts])
+    last = np.append(first[1:], place.size) - 1
+    lengths = day[last] - day[first] + 1
+    day_offset = np.append(0, np.cumsum(lengths))
+    at = day - day[first][stratum] + day_offset[:-1][stratum]
+    plain = Strata(
+        place=place[first],
+        period=period[first],
+        starts=starts,
+        top=top,
+        counts=counts,
+        tilt=np.zeros(starts.shape, np.int8),
+        day_first=day[first],
+        day_offset=day_offset,
+        day_rows=np.bincount(at, minlength=int(day_offset[-1])),
+        day_kept=np.bincount(at[kept], minlength=int(day_offset[-1])),
+        codes=coarse[:, kept],
+    )
+    tilt = np.stack([_tilted(middles[feature], plain, scales, feature) for feature in range(len(fine))])
+    return Strata(**{**vars(plain), "tilt": tilt})
+
+
+def bin_codes(strata: Strata, position: int) -> tuple[Integers, Integers]:
+    """Strata x bins: the first fine code of each bin, and one past its last; equal where a bin is not used."""
+    starts, top = strata.starts[position].astype(np.int64), strata.top[position].astype(np.int64)
+    return starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1)
+
+
+def bin_ranges(strata: Strata, scales: Scales, feature: int, position: int | None = None) -> tuple[Floats, Floats]:
+    """Strata x bins: the lowest and the highest value that each bin can hold; NaN where a bin is not used.
+
+    `position` says where the feature stands, when only some were opened.
+    """
+    low, high = scales.ranges(feature)
+    starts, ends = bin_codes(strata, feature if position is None else position)
+    used = ends > starts
+    return (
+        np.where(used, low[np.minimum(starts, low.size - 1)], np.nan),
+        np.where(used, high[np.clip(ends - 1, 0, low.size - 1)], np.nan),
+    )
+
+
+def _binned(fine: Codes, stratum: Integers, strata: int, fine_bins: int, bins: int) -> tuple[Codes, Codes, Codes]:
+    """Starts and top of one feature's bins in every stratum, and the bin of every row."""
+    present = fine != ABSENT
+    mass = np.bincount(stratum[present] * fine_bins + fine[present], minlength=strata * fine_bins)
+    mass = mass.reshape(strata, fine_bins)
+    begins = _begins(mass, bins)
+    starts, top = _compacted(begins, mass, bins)
+    bin_of = np.cumsum(begins, axis=1) - 1
+    coarse = np.full(fine.size, bins, np.uint8)
+    coarse[present] = bin_of[stratum[present], fine[present]]
+    return starts, top, coarse
+
+
+def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
+    """Strata x fine bins: where a bin begins, so that bins hold equal mass but for atoms and tails."""
+    strata, fine_bins = mass.shape
+    rows = mass.sum(axis=1, keepdims=True)
+    atoms = mass > ATOM_SHARE * rows
+    rest = np.where(atoms, 0, mass)
+    total = np.maximum(rest.sum(axis=1, keepdims=True), 1)
+    middle = (np.cumsum(rest, axis=1) - rest / 2) / total  # ascending along a row
+    # Each atom takes a bin, and may cut another in two.
+    shares = _thresholds(bins)[np.maximum(bins - 2 * atoms.sum(axis=1), 1)]
+    flat = (middle + 2 * np.arange(strata)[:, None]).reshape(-1)
+    wanted = shares + 2 * np.arange(strata)[:, None]
+    reached = np.searchsorted(flat, wanted.reshape(-1)).reshape(shares.shape) - fine_bins * np.arange(strata)[:, None]
+    marks = np.zeros((strata, fine_bins + 1), np.bool_)
+    np.put_along_axis(marks, np.clip(reached, 0, fine_bins), True, axis=1)
+    marks[:, :-1] |= atoms
+    marks[:, 1:] |= atoms
+    marks[:, 0] = True
+    # A bin begins at the next fine bin that holds anything; behind an atom at once, so that nothing else joins it.
+    run = np.cumsum(marks[:, :-1], axis=1)
+    above = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+    holds = (mass > 0) | (np.pad(atoms, ((0, 0), (1, 0)))[:, :-1] & (above > 0))
+    before = np.maximum.accumulate(np.where(holds, run, 0), axis=1)
+    before = np.concatenate((np.zeros((strata, 1), before.dtype), before[:, :-1]), axis=1)
+    return holds & (run > before)
+
+
+def _thresholds(bins: int) -> Floats:
+    """Row k: the cumulative masses at which k bins part, smaller towards the tails; the rest is out of reach."""
+    table = np.full((bins + 1, bins), 1.5)
+    for count in range(1, bins + 1):
+        shares = np.ones(count)
+        for position, share in enumerate(TAIL_SHARES):
+            if count > 3 * (position + 1):
+                shares[position] = shares[-1 - position] = share
+        table[count, : count - 1] = np.cumsum(shares)[:-1] / shares.sum()
+    return table
+
+
+def _compacted(begins: NDArray[np.bool_], mass: Integers, bins: int) -> tuple[Codes, Codes]:
+    """Where bins begin as a list a stratum, filled up with the top."""
+    holds = mass > 0
+    top = np.where(holds.any(axis=1), mass.shape[1] - np.argmax(holds[:, ::-1], axis=1), 0)
+    starts = np.repeat(top[:, None], bins, axis=1)
+    stratum, code = np.nonzero(begins)
+    position = np.cumsum(begins, axis=1)[stratum, code] - 1
+    starts[stratum, position] = code
+    return starts.astype(np.uint8), top.astype(np.uint8)
+
+
+def _counted(codes: Codes, stratum: Integers, strata: int, width: int) -> Integers:
+    return np.bincount(stratum * width + codes, minlength=strata * width).reshape(strata, width)
+
+
+def _middles(
+    scales: Scales, feature: int, fine: Codes, coarse: Codes, stratum: Integers, strata: int, bins: int
+) -> Floats:
+    """Strata x bins: the mean of the values in each bin, as far as fine bins tell; NaN where there are none."""
+    present = fine != ABSENT
+    key = stratum[present] * bins + coarse[present]
+    count = np.bincount(key, minlength=strata * bins)
+    total = np.bincount(key, scales.means[feature][fine[present]], minlength=strata * bins)
+    with np.errstate(invalid="ignore"):
+        return (total / count).reshape(strata, bins)
+
+
+def _tilted(mean: Floats, strata: Strata, scales: Scales, feature: int) -> NDArray[np.int8]:
+    """The slope that gives each bin its mean, in steps."""
+    starts, ends = bin_codes(strata, feature)
+    axis = MassAxis.of(scales, feature)
+    flat, slope = axis.flat_mean(starts, ends)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tilt = (mean - flat) / slope
+    steps = np.round(np.clip(np.nan_to_num(tilt, posinf=0.0, neginf=0.0) / TILT_LIMIT, -1, 1) * TILT_STEPS)
+    return np.asarray(steps, np.int8)
