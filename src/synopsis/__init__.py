@@ -1,4 +1,4 @@
-"""Synopsis: a small, mergeable, erasable summary of a spatiotemporal stream, with an interval on every answer.
+"""Synopsis: a small, mergeable summary of a spatiotemporal stream, with an interval on every answer.
 
 >>> import synopsis as syn
 >>> spec = syn.Spec(lat="lat", lon="lon", time="ts", features=["temp_c"])
