@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -106,18 +107,20 @@ def query(
         return
     import pyarrow as pa
 
-    with pa.output_stream(sys.stdout.buffer) as stream:
-        if format is Format.csv:
-            import pyarrow.csv
+    stream = pa.BufferOutputStream()
+    if format is Format.csv:
+        import pyarrow.csv
 
-            pyarrow.csv.write_csv(table, stream)
-        elif format is Format.arrow:
-            with pa.ipc.new_stream(stream, table.schema) as writer:
-                writer.write_table(table)
-        else:
-            import pyarrow.parquet
+        pyarrow.csv.write_csv(table, stream)
+    elif format is Format.arrow:
+        with pa.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        import pyarrow.parquet
 
-            pyarrow.parquet.write_table(table, stream)
+        pyarrow.parquet.write_table(table, stream)
+    sys.stdout.buffer.write(stream.getvalue())
+    sys.stdout.buffer.flush()
 
 
 @application.command()
@@ -177,9 +180,10 @@ def _setting(text: str) -> tuple[str, str]:
 
 def main() -> None:
     """Run the command line."""
+    logging.getLogger().addHandler(logging.NullHandler())  # libraries that log must not talk between our sentences
     try:
         application()
-    except SynopsisError as problem:
+    except (SynopsisError, OSError) as problem:  # OSError: a disk that is full or cannot be written
         typer.echo(f"synopsis: {problem}", err=True)
         sys.exit(2)
 

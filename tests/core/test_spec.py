@@ -1,5 +1,7 @@
+import json
 import pickle
 
+import numpy as np
 import pytest
 
 from synopsis.core import errors
@@ -20,6 +22,8 @@ GOOD = {"lat": "lat", "lon": "lon", "time": "ts", "features": ["a", "b"]}
         ({"lat": ""}, "lat is ''"),
         ({"precision": 0}, "1 to 12"),
         ({"precision": 13}, "1 to 12"),
+        ({"precision": 4.0}, "1 to 12"),
+        ({"precision": "4"}, "1 to 12"),
         ({"memory": "lots"}, "8MB"),
         ({"memory": -1}, "positive"),
         ({"memory": True}, "give bytes"),
@@ -46,6 +50,12 @@ def test_memory_takes_bytes_and_texts():
     assert Spec(**GOOD, memory="8MB").memory == 8_000_000 == Spec(**GOOD, memory=8_000_000).memory
     assert parse_bytes("1 GiB") == 2**30
     assert format_bytes(1_500) == "1.50 KB"
+
+
+def test_numbers_of_numpy_are_numbers():
+    spec = Spec(**GOOD, precision=np.int64(5), exact_at=(np.int32(4), "1mo"))
+    assert json.loads(json.dumps(spec.to_dict()))["precision"] == 5
+    assert type(spec.precision) is int
 
 
 def test_a_spec_from_a_later_release_is_refused():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synopsis.sketch import blocks, strata
+from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.packing import packed, unpacked
 from synopsis.sketch.scales import Scales
@@ -34,7 +34,7 @@ def summary(seed=0, share=0.3):
 
 @given(seed=st.integers(0, 3))
 def test_every_row_is_counted_once_by_day_and_once_by_bin(seed):
-    _, made, (place, day, values, kept) = summary(seed)
+    _, made, (place, _, values, kept) = summary(seed)
     assert made.rows.sum() == place.size
     assert made.day_kept.sum() == kept.sum() == made.codes.shape[1]
     assert (made.counts.sum(axis=2) == made.rows).all()

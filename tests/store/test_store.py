@@ -1,4 +1,6 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -31,13 +33,12 @@ def store(tmp_path):
     return made
 
 
-def add(store, strands, batch, *, after="now", replace=False, rejects_version=None):
-    file = write_file(to_table(strands), store.sketch_place, "attempt")
+def add(store, strands, batch, *, after="now", replace=False, rejects_version=None, attempt="00000000cafe"):
+    file = write_file(to_table(strands), store.sketch_place, attempt)
     state = store.state() if after == "now" else after
     facts = Batch(batch, int(strands.rows.sum()), {"no place": 1}, {"a": 2}, 123)
-    return store.commit(
-        SPEC, strands.layout, [file], facts, after=state, rejects_version=rejects_version, replace=replace
-    )
+    versions = {"after": state, "rejects_version": rejects_version}
+    return store.commit(SPEC, strands.layout, [file], facts, attempt=attempt, replace=replace, **versions)
 
 
 def test_a_place_where_nothing_was_committed_has_no_state(store, tmp_path):
@@ -103,15 +104,83 @@ def test_files_without_a_commit_are_not_seen_and_can_be_discarded(store):
     assert close(store.strands(store.require_state()), rows(1))
 
 
+def set_aside(store, batch, reason, attempt):
+    table = pa.table({"batch": [batch], "attempt": [attempt], "reason": [reason], "row": ["{}"]})
+    return store.add_rejects([write_file(table, store.rejects_place, attempt)])
+
+
 def test_rejects_of_a_batch_are_seen_only_once_it_is_committed(store):
-    table = pa.table({"batch": ["one"], "reason": ["no place"], "row": ["{}"]})
-    file = write_file(table, store.rejects_place, "attempt")
-    version = store.add_rejects([file], "one")
-    assert store.add_rejects([file], "one") == version
+    version = set_aside(store, "one", "no place", "0000000000a1")
     add(store, rows(2), "two", rejects_version=version)
     assert store.rejects(store.require_state()).num_rows == 0
-    add(store, rows(1), "one", rejects_version=version)
-    assert store.rejects(store.require_state())["reason"].to_pylist() == ["no place"]
+    add(store, rows(1), "one", rejects_version=version, attempt="0000000000a1")
+    assert store.rejects(store.require_state()).to_pylist() == [{"batch": "one", "reason": "no place", "row": "{}"}]
+
+
+def test_rejects_of_an_attempt_that_came_to_nothing_are_never_seen(store):
+    set_aside(store, "one", "no place", "0000000000a1")
+    version = set_aside(store, "one", "no time", "0000000000a2")
+    add(store, rows(1), "one", rejects_version=version, attempt="0000000000a2")
+    assert store.rejects(store.require_state())["reason"].to_pylist() == ["no time"]
+
+
+def test_discarding_keeps_what_a_commit_names(store):
+    version = set_aside(store, "one", "no place", "0000000000a1")
+    add(store, rows(1), "one", rejects_version=version, attempt="0000000000a1")
+    store.discard("0000000000a1")
+    state = store.require_state()
+    assert close(store.strands(state), rows(1))
+    assert store.rejects(state).num_rows == 1
+
+
+def test_discarding_leaves_no_empty_folder_that_was_not_there(tmp_path):
+    fresh, old = Store(tmp_path / "fresh"), Store(tmp_path / "old")
+    (tmp_path / "old").mkdir()
+    for store, was_there in ((fresh, False), (old, True)):
+        write_file(to_table(rows(1)), store.sketch_place, "0000000000a1")
+        store.discard("0000000000a1", was_there=was_there)
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["old"]
+
+
+def test_a_state_names_the_files_and_the_layout_of_one_commit(store, monkeypatch):
+    """The log grows between opening the table and reading what the commit says."""
+    add(store, rows(1), "one")
+    opened = store._table
+
+    def overtaken(place):
+        table = opened(place)
+        monkeypatch.undo()
+        assert add(store, rows(1).coarsened(Layout(("a", "b"), 5, "1y")), "two", replace=True)
+        return table
+
+    monkeypatch.setattr(store, "_table", overtaken)
+    before = store.require_state()
+    assert before.layout == LAYOUT
+    assert close(store.strands(before), rows(1))
+    assert store.require_state().layout.bucket == "1y"
+
+
+def test_the_first_commit_of_two_at_once_wins(store):
+    assert add(store, rows(1), "one", after=None)
+    assert not add(store, rows(2), "two", after=None)
+    assert close(store.strands(store.require_state()), rows(1))
+
+
+def test_many_builds_may_make_the_place_at_once(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        for turn in range(10):
+            list(pool.map(lambda place: Store(place).prepare(), [tmp_path / str(turn)] * 8))
+            assert add(Store(tmp_path / str(turn)), rows(1), "one")
+
+
+def test_hundreds_of_commits_still_know_every_batch(store):
+    """Delta writes a checkpoint after a hundred commits, and drops what it deems superseded."""
+    for batch in range(110):
+        assert add(store, rows(batch % 3, 2), str(batch))
+    assert store.has_batch("0")
+    assert store.has_batch("109")
+    assert not store.has_batch("110")
+    assert int(store.strands(store.require_state()).rows.sum()) == 220
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
@@ -124,10 +193,49 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_place_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadTarget, match=r"nothing can be written to .*file; give another folder"):
+        Store(tmp_path / "file" / "w.syn").check()
+    for name in ("a%20b", "a\\b", "a#b", "a?b"):
+        with pytest.raises(BadTarget, match=r"in its path, .* give another folder"):
+            Store(tmp_path / name).check()
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "100%", "a*[d]{e}'f\"&;+~", "a:b", "cell=4/year=2025"])
+def test_a_place_may_have_an_odd_name(tmp_path, name):
+    store = Store(tmp_path / name)
+    store.prepare()
+    version = set_aside(store, "one", "no place", "00000000cafe")
+    add(store, rows(1), "one", rejects_version=version)
+    assert close(store.strands(store.require_state()), rows(1))
+    assert store.rejects(store.require_state()).num_rows == 1
+
+
+def test_a_relative_place_means_the_same_wherever_one_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = Store("w.syn")
+    store.prepare()
+    monkeypatch.chdir("/")
+    add(store, rows(1), "one")
+    assert close(Store(tmp_path / "w.syn").strands(Store(tmp_path / "w.syn").require_state()), rows(1))
+
+
+def test_a_damaged_log_is_one_sentence(store):
+    add(store, rows(1), "one")
+    for log in Path(store.sketch_place, "_delta_log").glob("*.json"):
+        log.write_text("{ this is not a log")
+    with pytest.raises(BadTarget, match=r"cannot be read \(.*\); give another folder"):
+        store.state()
+
+
 def test_a_foreign_delta_table_and_a_newer_format_are_refused(tmp_path):
     DeltaTable.create(tmp_path / "foreign" / "sketch", SCHEMA)
     with pytest.raises(NotASketch, match="did not write"):
         Store(tmp_path / "foreign").state()
+    DeltaTable.create(tmp_path / "beside" / "rejects", SCHEMA)
+    with pytest.raises(NotASketch, match="did not write"):
+        Store(tmp_path / "beside").check()
     newer = Store(tmp_path / "newer")
     newer.prepare()
     log = tmp_path / "newer" / "sketch" / "_delta_log" / "00000000000000000000.json"

@@ -6,7 +6,7 @@ SynopsisError
 │   └── BudgetTooSmall      what was promised does not fit `memory`
 ├── BadSource               the source cannot be read, or not as asked                 (ValueError)
 │   ├── UnknownColumn       a column that the source does not have                     (KeyError)
-│   ├── NotNumeric          a feature whose column holds no numbers                    (TypeError)
+│   ├── NotNumeric          a column of places or of a feature without numbers         (TypeError)
 │   ├── EmptySource         a source without a single usable row
 │   └── RowsRejected        a strict build met rows without a place or time
 ├── BadTarget               the target is not ours to write or read                    (ValueError)
@@ -25,6 +25,8 @@ Each takes plain values, so that it survives pickling between processes, and eac
 from __future__ import annotations
 
 import difflib
+
+_LISTED = 30  # names in a message; a table may have hundreds
 
 
 class SynopsisError(Exception):
@@ -78,26 +80,29 @@ class BadSource(SynopsisError, ValueError):
 
 
 class UnknownColumn(BadSource, KeyError):
-    """The spec names a column that the source does not have."""
+    """The spec names a column that the source does not have, or in long rows a name that `inside` never holds."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name, self.known = name, known
+    def __init__(self, name: str, known: tuple[str, ...], inside: str | None = None) -> None:
+        super().__init__(name, known, inside)
+        self.name, self.known, self.inside = name, known, inside
 
     def __str__(self) -> str:
         hint = nearest(self.name, self.known) or ";"
-        return f"the source has no column {self.name!r}{hint} it has {', '.join(self.known)}"
+        listed = ", ".join(self.known[:_LISTED]) + (", ..." if len(self.known) > _LISTED else "")
+        if self.inside is not None:
+            return f"column {self.inside!r} never holds {self.name!r}{hint} it holds {listed}"
+        return f"the source has no column {self.name!r}{hint} it has {listed}"
 
 
 class NotNumeric(BadSource, TypeError):
-    """A feature's column holds no numbers."""
+    """The column of a place or a feature holds no numbers."""
 
     def __init__(self, name: str, kind: str) -> None:
         super().__init__(name, kind)
         self.name, self.kind = name, kind
 
     def __str__(self) -> str:
-        return f"feature {self.name!r} is {self.kind}, not a number; cast the column or leave it out of features"
+        return f"column {self.name!r} is {self.kind}, not a number; cast it, or name another column"
 
 
 class EmptySource(BadSource):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -64,7 +65,7 @@ class Spec:
             "time": time,
             "features": tuple(features),
             "entity": entity,
-            "precision": precision,
+            "precision": operator.index(precision) if hasattr(precision, "__index__") else precision,  # NumPy's, too
             "bucket": bucket,
             "memory": parse_bytes(memory),
             "exact_at": _grain(exact_at),
@@ -93,7 +94,8 @@ class Spec:
                 raise BadSpec(f"feature {feature!r} is not the name of a column")
             if feature in self.features[:position]:
                 raise DuplicateFeature(feature)
-        if isinstance(self.precision, bool) or self.precision not in range(1, 13):
+        precision: object = self.precision
+        if isinstance(precision, bool) or not isinstance(precision, int) or precision not in range(1, 13):
             raise BadSpec(f"precision is {self.precision!r}; give a geohash length from 1 to 12")
         try:
             zoneinfo.ZoneInfo(self.timezone)

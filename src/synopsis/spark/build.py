@@ -2,13 +2,13 @@
 
     source ─▶ observations ─▶ plan ─▶ sums and strands in the executors ─▶ files ─▶ rejects ─▶ one commit
 
-Nothing is visible before the commit, and a build that fails takes its files away again.
+Nothing is visible before the commit, and what a build leaves that no commit names it takes away again. One that was
+killed leaves files that nobody sees.
 """
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -23,11 +23,10 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.spark import aggregate, jobs, progress
 from synopsis.spark import session as sessions
-from synopsis.spark.aggregate import Outcome
 from synopsis.spark.observations import Observations, observations
-from synopsis.spark.sources import Source, opened
+from synopsis.spark.sources import Source, located, opened
 from synopsis.store.codec import to_table
-from synopsis.store.files import write_file
+from synopsis.store.files import Written, new_attempt, write_file
 from synopsis.store.store import Batch, State, Store
 
 #: How often a commit that another build overtook is tried again.
@@ -59,17 +58,26 @@ def build(
     store = Store(to)
     store.check()
     _check_spec(store.state(), spec, store)
-    spark = source.sparkSession if isinstance(source, DataFrame) else sessions.session(master, conf)
+    found = located(source)
+    name = batch or found.fingerprint
+    if store.has_batch(name):
+        return _repeated(store, name, began)
+    spark, settings = _session(source, master, conf)
     bar = progress.chosen(show)
     try:
-        with jobs.settings(spark), jobs.told_plainly(), opened(spark, source) as source_frame:
-            name = batch or source_frame.fingerprint
-            if store.has_batch(name):
-                return _repeated(store, name, began)
-            observed = observations(source_frame, spec)
-            return _add(spark, observed, source_frame.name, spec, store, name, strict, bar, began)
+        with jobs.told_plainly(), jobs.settings(spark, settings | jobs.SETTINGS), opened(spark, found) as source_frame:
+            observed = observations(source_frame, spec, begun=store.state() is not None)
+            return _add(spark, observed, found.name, spec, store, name, strict, bar, began)
     finally:
         bar.close()
+
+
+def _session(source: Source, master: str | None, conf: Mapping[str, str] | None) -> tuple[SparkSession, dict[str, str]]:
+    """The session to build in, and what to set in it for the build: a session that runs already keeps its settings."""
+    running = source.sparkSession if isinstance(source, DataFrame) else sessions.running()
+    if running is None:
+        return sessions.session(master, conf), {}
+    return running, sessions.changeable(running, master, conf)
 
 
 def _add(
@@ -83,12 +91,11 @@ def _add(
     bar: progress.Show,
     began: float,
 ) -> Report:
-    """Write the files of one batch and commit them; on any failure, take them away."""
-    attempt = uuid.uuid4().hex[:12]
+    """Write the files of one batch and commit them."""
+    attempt, was_there = new_attempt(), store.exists()
     state = store.state()
     layout = state.layout if state else planner.promised(spec) or _planned(spark, observed, spec, bar)
-    store.prepare()
-    committed = False
+    committed: tuple[Written, ...] = ()
     try:
         with progress.watched(spark, "summing", bar):
             outcome = aggregate.write_strands(observed, layout, store.sketch_place, attempt)
@@ -97,17 +104,15 @@ def _add(
             raise EmptySource(source, rejected)
         if rejected and strict:
             raise RowsRejected(outcome.rejected)
-        rejects_version = None
+        _check_budget(spec, layout, sum(file.rows for file in outcome.files))
+        rejects: tuple[Written, ...] = ()
         if rejected:
             with progress.watched(spark, "setting rows aside", bar):
-                files = aggregate.write_rejects(observed, name, store.rejects_place, attempt)
-            rejects_version = store.add_rejects(files, name)
+                rejects = aggregate.write_rejects(observed, name, store.rejects_place, attempt)
         made = Batch(name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
-        strands = _commit(store, spec, layout, outcome, made, rejects_version, attempt)
-        committed = True
+        strands, committed = _commit(store, spec, layout, outcome.files, made, rejects, attempt)
     finally:
-        if not committed:
-            store.discard(attempt)
+        store.discard(attempt, committed, was_there=was_there)
     if strands is None:
         return _repeated(store, name, began)
     return Report(
@@ -133,31 +138,59 @@ def _commit(
     store: Store,
     spec: Spec,
     layout: Layout,
-    outcome: Outcome,
+    files: tuple[Written, ...],
     batch: Batch,
-    rejects_version: int | None,
+    rejects: tuple[Written, ...],
     attempt: str,
-) -> Strands | None:
-    """Commit the batch within the budget; None when it turns out to be there already.
+) -> tuple[Strands | None, tuple[Written, ...]]:
+    """Commit the batch within the budget: the whole sketch and the files that hold the batch now.
 
-    Another build may commit meanwhile, even a coarser layout: then the sum of both is made again from what is there.
+    No sketch when the batch turns out to be there already. Another build may commit meanwhile, even a coarser layout:
+    then the sum of both is made again from what is there.
     """
-    _check_budget(spec, layout, sum(file.rows for file in outcome.files))
-    new = store.read_strands([file.name for file in outcome.files], layout)
+    new = store.read_strands([file.name for file in files], layout)
+    rejects_version = None
     for _ in range(_TRIES):
         state = store.state()
         if state is not None and store.has_batch(batch.id):
-            return None
+            return None, ()
+        _check_spec(state, spec, store)
         before = store.strands(state) if state else Strands.empty(layout)
-        common = before.layout if new.layout.nests_in(before.layout) else layout
-        whole = Strands.joined([before, new.coarsened(common)], common)
+        common = _common(before.layout, layout, spec)
+        whole = Strands.joined([_at(common, before), _at(common, new)], common)
         fitted = _fitted(whole, spec)
-        appends = fitted.layout == layout == before.layout
-        files = outcome.files if appends else (write_file(to_table(fitted), store.sketch_place, attempt),)
-        version = rejects_version if rejects_version is not None else (state.rejects_version if state else None)
-        if store.commit(spec, fitted.layout, files, batch, after=state, rejects_version=version, replace=not appends):
-            return fitted
+        appends = fitted.layout == before.layout
+        written = files
+        if fitted.layout != layout or not appends:
+            added = _at(fitted.layout, new) if appends else fitted
+            written = (write_file(to_table(added), store.sketch_place, attempt),)
+        store.prepare()
+        if rejects and rejects_version is None:
+            rejects_version = store.add_rejects(rejects)
+        versions = [rejects_version, state.rejects_version if state else None]
+        if store.commit(
+            spec,
+            fitted.layout,
+            written,
+            batch,
+            attempt=attempt,
+            after=state,
+            rejects_version=max((version for version in versions if version is not None), default=None),
+            replace=not appends,
+        ):
+            return fitted, written
     raise BadTarget(f"other builds kept changing {store.place}; nothing was added, try again when they are done")
+
+
+def _common(one: Layout, two: Layout, spec: Spec) -> Layout:
+    """The finest layout in which both nest."""
+    if two.nests_in(one):
+        return one
+    return next(each for each in (two, *planner.candidates(spec)) if one.nests_in(each) and two.nests_in(each))
+
+
+def _at(layout: Layout, strands: Strands) -> Strands:
+    return strands if strands.layout == layout else strands.coarsened(layout)
 
 
 def _check_budget(spec: Spec, layout: Layout, strands: int) -> None:

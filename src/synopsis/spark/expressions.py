@@ -5,6 +5,8 @@ Each mirrors a function of the grid room, which is its oracle in the tests.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
@@ -14,11 +16,17 @@ from synopsis.grid.buckets import Bucket
 
 _MICROSECONDS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
 
+#: What holds every epoch of the calendar exactly, nanoseconds in whole numbers and seconds with nanoseconds.
+EPOCHS = "decimal(28,9)"
+
 #: Instants from year 1 to year 9999: what calendars and Python's datetime know.
 EARLIEST_US, LATEST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
-#: A text that names its zone: Z, UTC, an offset, or a region.
-_NAMES_A_ZONE = r"(?i)(\d|\s)(z|utc|gmt|[+-]\d{1,2}(:?\d{2})?|[a-z]+/[a-z_/]+)\s*$"
+#: A text that names its zone: something follows the time of day, be it Z, UTC, an offset, or a region.
+_NAMES_A_ZONE = r"[T\s]\d{1,2}(:\d{1,2}){0,2}(\.\d*)?\s*[A-Za-z+-]"
+
+#: A colon so early belongs to a time of day without a date, which Spark would take for today's.
+_NO_DATE = 6
 
 
 def named(name: str) -> Column:
@@ -96,7 +104,8 @@ def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | Non
         micros = _scaled(column, kind, unit or "s")
         return sf.unix_micros(_from_local(sf.timestamp_micros(micros), timezone)) if naive else micros
     if isinstance(kind, st.StringType):
-        read = sf.try_to_timestamp(sf.trim(column))
+        text = sf.trim(column)
+        read = sf.when(~sf.instr(text, ":").between(1, _NO_DATE), sf.try_to_timestamp(text))
         local = _from_local(read, timezone)
         return sf.unix_micros(
             read if timezone == "UTC" else sf.when(column.rlike(_NAMES_A_ZONE), read).otherwise(local)
@@ -116,4 +125,7 @@ def _scaled(column: Column, kind: st.DataType, unit: str) -> Column:
     if isinstance(kind, st.IntegralType):
         whole = usable.cast("bigint")
         return _floor_divide(whole, 1_000) if unit == "ns" else whole * int(factor)
-    return sf.floor(usable.cast("double") * factor)
+    if isinstance(kind, st.DecimalType):
+        return sf.floor(usable.cast(EPOCHS) * sf.lit(Decimal(str(factor)))).cast("bigint")
+    # To the nearest one: a double beside a whole microsecond means that one.
+    return sf.floor(usable.cast("double") * factor + 0.5)

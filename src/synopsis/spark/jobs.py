@@ -2,48 +2,88 @@
 
 from __future__ import annotations
 
+import re
+import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from synopsis.core.errors import BadSource, SparkFailed
 from synopsis.spark import session as sessions
 
-#: What our expressions rely on: wall clocks in UTC, exact names, whole stages compiled however wide they are.
+#: What our expressions rely on: wall clocks in UTC, timestamps that are instants, exact names, whole stages compiled
+#: however wide they are.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "true",
     "spark.sql.codegen.maxFields": "10000",
     "spark.sql.legacy.parquet.nanosAsLong": "true",
+    # Or a join by cell first asks whether the cell is null, with all steps of its computation in one expression that
+    # repeats each of them twice: ten times slower than the join.
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 
 #: Words of Spark's errors that speak of a source which cannot be read, not of a fault.
 _UNREADABLE = (
-    "PATH_NOT_FOUND",
-    "FAILED_READ_FILE",
-    "is not a Parquet file",
-    "UNABLE_TO_INFER_SCHEMA",
     "CANNOT_MERGE_SCHEMA",
+    "COLUMN_ALREADY_EXISTS",
+    "CSV header does not conform",
+    "FAILED_READ_FILE",
+    "PARQUET_TYPE",
+    "PATH_NOT_FOUND",
+    "UNABLE_TO_INFER_SCHEMA",
+    "UNSUPPORTED_TIME_TYPE",
+    "is not a Parquet file",
 )
+
+#: How Spark's errors name a file.
+_NAMES_A_FILE = re.compile(r"(?:reading file|CSV file:) (?:file:/*(?=/))?(\S.*?)(?:\.\s|\.?$)", re.MULTILINE)
+
+
+@dataclass
+class _Held:
+    """How many builds run in a session, and what its settings were before the first of them."""
+
+    builds: int = 0
+    before: dict[str, str | None] = field(default_factory=dict)
+
+
+_lock = threading.Lock()
+_held: defaultdict[str, _Held] = defaultdict(_Held)
 
 
 @contextmanager
 def settings(spark: SparkSession, wanted: Mapping[str, str] = SETTINGS) -> Iterator[None]:
-    """Set these for the block, then put back what was there."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
+    """Set these for the block, then put back what was there; of several at once, the last one does."""
+    session = str(spark._jsparkSession.sessionUUID())
+    with _lock:
+        held = _held[session]
+        held.builds += 1
     try:
+        with _lock:
+            for name, value in wanted.items():
+                held.before.setdefault(name, spark.conf.get(name, None))
+                spark.conf.set(name, value)
         yield
     finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+        with _lock, suppress(Py4JError, OSError):  # Java has gone, and the session with it
+            held.builds -= 1
+            if not held.builds:
+                _restore(spark, _held.pop(session).before)
+
+
+def _restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
+    for name, old in before.items():
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
 
 
 @contextmanager
@@ -51,10 +91,14 @@ def told_plainly() -> Iterator[None]:
     """Turn what Spark throws into one sentence that names the log file."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         what = first_line(error)
         if any(word in str(error) for word in _UNREADABLE):
-            raise BadSource(f"the source cannot be read: {what}") from error
+            file = _NAMES_A_FILE.search(str(error))
+            named = file[1] if file else "the source"
+            raise BadSource(f"{named} cannot be read ({what}); mend it or leave it out") from error
+        if not isinstance(error, PySparkException | Py4JJavaError) and sessions.java_has_stopped():
+            what = "its Java has stopped, perhaps for want of memory"
         raise SparkFailed(what, sessions.log_name()) from error
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from operator import add
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from synopsis.core.errors import BadSource, NotNumeric, UnknownColumn
+from synopsis.core.errors import BadSource, BadSpec, NotNumeric, UnknownColumn
 from synopsis.core.spec import Spec
 from synopsis.spark import expressions
 from synopsis.spark.expressions import named
@@ -32,6 +33,12 @@ LARGEST = 1e150
 #: Rows looked at to tell what texts and epochs mean.
 _HEAD = 2_000
 
+#: Texts from this number on are epochs: no year and no date such as 20250131 is so large.
+_LEAST_EPOCH = 1e8
+
+#: Names of features looked at in long rows.
+_MOST_NAMES = 10_000
+
 
 @dataclass(frozen=True)
 class Observations:
@@ -42,60 +49,68 @@ class Observations:
     """
 
     frame: DataFrame
-    source: DataFrame  #: the rows as they came, with `reason` beside them
+    source: DataFrame  #: the rows as they came, with the reason beside them
+    reason: str  #: the name of that column, which no column of the source has
     features: tuple[str, ...]
 
     def rejected(self) -> DataFrame:
         """The rows set aside: the code of the reason, and the row as JSON."""
-        rows = self.source.where(sf.col("__reason") > 0)
-        kept = [named(name) for name in rows.columns if name != "__reason"]
-        return rows.select(sf.col("__reason").alias("reason"), sf.to_json(sf.struct(*kept)).alias("row"))
+        rows = self.source.where(sf.col(self.reason) > 0)
+        kept = [named(name) for name in rows.columns if name != self.reason]
+        return rows.select(sf.col(self.reason).alias("reason"), sf.to_json(sf.struct(*kept)).alias("row"))
 
 
-def observations(opened: Opened, spec: Spec) -> Observations:
-    """The source's rows, checked against the spec. Reads a few rows where texts and epochs must be understood."""
+@dataclass(frozen=True)
+class _Times:
+    """How the column of times is to be read."""
+
+    kind: st.DataType  #: of what is read; decimal where texts hold epochs
+    is_text: bool = False
+    unit: str | None = None  #: of epochs
+    naive: bool = False  #: epochs that count local time
+
+
+def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observations:
+    """The source's rows, checked against the spec. Reads a few rows where texts and epochs must be understood.
+
+    `begun` says that the spec is that of a sketch which exists: a batch of long rows may then lack a feature.
+    """
     _check_columns(opened.frame, spec)
-    opened = _widened(opened, spec) if spec.is_long else opened
-    frame = opened.frame
-    latitude, longitude = (_number(opened, name) for name in (spec.lat, spec.lon))
-    for feature in spec.features:
-        _check_numeric(opened, feature)
-    time_kind = type_of(frame, spec.time)
+    _check_numbers(opened, spec)
+    times = _times(opened, spec)
+    opened = _widened(opened, spec, begun) if spec.is_long else opened
+    frame = _told_apart(opened.frame)
+    mark = _unused_prefix(frame.columns)
+    place = {f"{mark}latitude": _number(opened, spec.lat), f"{mark}longitude": _number(opened, spec.lon)}
     time = named(spec.time)
-    if isinstance(time_kind, st.StringType) and _holds_epochs(frame, time):
-        time, time_kind = time.try_cast("double"), st.DoubleType()
-    if not isinstance(time_kind, st.TimestampType | st.TimestampNTZType | st.DateType | st.StringType | st.NumericType):
-        raise BadSource(
-            f"time column {spec.time!r} is {time_kind.simpleString()}; give timestamps, dates, ISO texts or epochs"
-        )
-    is_number = isinstance(time_kind, st.NumericType)
-    unit = ("ns" if spec.time in opened.nanoseconds else spec.time_unit or _unit(frame, time)) if is_number else None
-    instant = expressions.instant(
-        time, time_kind, timezone=spec.timezone, unit=unit, naive=spec.time in opened.naive_nanoseconds
-    )
-    has_time = time.isNotNull() & ~sf.isnan(time) if isinstance(time_kind, st.FractionalType) else time.isNotNull()
-    prepared = frame.withColumns(
-        {"__latitude": latitude, "__longitude": longitude, "__instant": instant, "__has_time": has_time}
-    )
-    reason = _reason(sf.col("__latitude"), sf.col("__longitude"), sf.col("__instant"), sf.col("__has_time"), is_number)
-    read = prepared.withColumn("__reason", reason)
+    is_epoch_text = times.is_text and times.unit is not None
+    read = _text(spec.time).try_cast(expressions.EPOCHS) if is_epoch_text else time
+    instant = expressions.instant(read, times.kind, timezone=spec.timezone, unit=times.unit, naive=times.naive)
+    prepared = frame.withColumns(place | {f"{mark}instant": instant})
+    latitude, longitude, instant_us = (sf.col(f"{mark}{name}") for name in ("latitude", "longitude", "instant"))
+    has_time = _text(spec.time).isNotNull() if times.is_text else time.isNotNull()
+    if isinstance(times.kind, st.FractionalType) and not times.is_text:
+        has_time = has_time & ~sf.isnan(time)
+    readable = instant_us.isNotNull() if times.unit is None else read.isNotNull()
+    reason = _reason(latitude, longitude, instant_us, has_time, readable)
+    source = prepared.withColumn(f"{mark}reason", reason)
+    accepted = sf.col(f"{mark}reason") == 0
     columns = [
-        *(
-            sf.when(sf.col("__reason") == 0, sf.col(column)).alias(name)
-            for column, name in (("__latitude", "latitude"), ("__longitude", "longitude"), ("__instant", "instant_us"))
-        ),
-        sf.col("__reason").alias("reason"),
+        sf.when(accepted, latitude).alias("latitude"),
+        sf.when(accepted, longitude).alias("longitude"),
+        sf.when(accepted, instant_us).alias("instant_us"),
+        sf.col(f"{mark}reason").alias("reason"),
     ]
     for position, feature in enumerate(spec.features):
         value = _number(opened, feature)
         finite = sf.abs(value) <= LARGEST  # false for NaN, which Spark sorts above infinity; null for null
         columns.append(sf.when(finite, value).alias(f"value_{position}"))
-        columns.append((named(feature).isNotNull() & ~sf.coalesce(finite, sf.lit(False))).alias(f"bad_{position}"))
-    source = read.drop("__latitude", "__longitude", "__instant", "__has_time")
-    return Observations(read.select(*columns), source, spec.features)
+        columns.append(sf.coalesce(~finite, sf.lit(False)).alias(f"bad_{position}"))
+    rows = source.drop(*(f"{mark}{name}" for name in ("latitude", "longitude", "instant")))
+    return Observations(source.select(*columns), rows, f"{mark}reason", spec.features)
 
 
-def _reason(latitude: Column, longitude: Column, instant: Column, has_time: Column, is_number: bool) -> Column:
+def _reason(latitude: Column, longitude: Column, instant: Column, has_time: Column, readable: Column) -> Column:
     finite = (latitude - latitude == 0.0) & (longitude - longitude == 0.0)
     within = latitude.between(-90.0, 90.0) & longitude.between(-180.0, 180.0)
     timely = instant.between(expressions.EARLIEST_US, expressions.LATEST_US)
@@ -104,8 +119,8 @@ def _reason(latitude: Column, longitude: Column, instant: Column, has_time: Colu
         .when(~finite, 2)
         .when(~within, 3)
         .when(~has_time, 4)
-        .when(instant.isNull(), 6 if is_number else 5)
-        .when(~timely, 6)
+        .when(~readable, 5)
+        .when(~sf.coalesce(timely, sf.lit(False)), 6)
         .otherwise(0)
     )
 
@@ -135,36 +150,84 @@ def _check_columns(frame: DataFrame, spec: Spec) -> None:
             raise BadSource(f"the source has {known.count(name)} columns named {name!r}; rename all but one")
 
 
-def _check_numeric(opened: Opened, feature: str) -> None:
-    kind = type_of(opened.frame, feature)
-    if isinstance(kind, st.NumericType | st.BooleanType):
+def _told_apart(frame: DataFrame) -> DataFrame:
+    """The frame with other names for columns whose name an earlier one has, so that each can be named."""
+    names: list[str] = []
+    for name in frame.columns:
+        others = (f"{name} ({number})" for number in count(2))
+        taken = {*names, *frame.columns}
+        names.append(next(other for other in others if other not in taken) if name in names else name)
+    return frame if names == frame.columns else frame.toDF(*names)
+
+
+def _unused_prefix(columns: list[str]) -> str:
+    """What no name of the source begins with."""
+    prefix = "__"
+    while any(name.startswith(prefix) for name in columns):
+        prefix += "_"
+    return prefix
+
+
+def _check_numbers(opened: Opened, spec: Spec) -> None:
+    """Refuse places and features without numbers. Texts that may be numbers are looked at, in the first rows."""
+    features = (spec.value_column,) if spec.value_column else spec.features
+    wanted = [spec.lat, spec.lon, *features]
+    kinds = {name: type_of(opened.frame, name) for name in wanted}
+    texts = [name for name, kind in kinds.items() if opened.is_text and isinstance(kind, st.StringType)]
+    for name, kind in kinds.items():
+        if name not in texts and not isinstance(kind, st.NumericType | st.BooleanType):
+            raise NotNumeric(name, kind.simpleString())
+    if not texts:
         return
-    if not opened.is_text or not isinstance(kind, st.StringType):
-        raise NotNumeric(feature, kind.simpleString())
-    texts = opened.frame.select(named(feature).alias("text")).where("text is not null").limit(_HEAD)
-    read, all_of_them = texts.agg(sf.count(sf.col("text").try_cast("double")), sf.count("text")).first() or (0, 0)
-    if all_of_them and not read:
-        raise NotNumeric(feature, "text")
+    head = opened.frame.select(*(_text(name).alias(str(position)) for position, name in enumerate(texts))).limit(_HEAD)
+    columns = [sf.col(name) for name in head.columns]
+    counts = head.agg(
+        *(sf.count(column) for column in columns), *(sf.count(column.try_cast("double")) for column in columns)
+    )
+    found = list(counts.first() or ())
+    for name, written, read in zip(texts, found[: len(texts)], found[len(texts) :], strict=True):
+        if written and not read:
+            raise NotNumeric(name, "text")
+
+
+def _text(name: str) -> Column:
+    """A text without blanks around it; null where nothing is left."""
+    return sf.nullif(sf.trim(named(name)), sf.lit(""))
 
 
 def _number(opened: Opened, name: str) -> Column:
-    kind = type_of(opened.frame, name)
-    if isinstance(kind, st.StringType):
-        if not opened.is_text:
-            raise NotNumeric(name, "text")
-        return sf.trim(named(name)).try_cast("double")
-    if not isinstance(kind, st.NumericType | st.BooleanType):
-        raise NotNumeric(name, kind.simpleString())
-    return named(name).cast("double")
+    """A column as doubles; NaN where a text stands that is no number."""
+    if not isinstance(type_of(opened.frame, name), st.StringType):
+        return named(name).cast("double")
+    text = _text(name)
+    return sf.when(text.isNotNull(), sf.coalesce(text.try_cast("double"), sf.lit(float("nan"))))
 
 
-def _holds_epochs(frame: DataFrame, time: Column) -> bool:
-    """Whether texts are numbers too large to be a year or a date written together."""
-    texts = frame.select(sf.trim(time).alias("text")).where("text is not null").limit(_HEAD)
-    numbers, all_of_them = texts.agg(
-        sf.count(sf.when(sf.col("text").rlike(r"^[+-]?\d{9,}(\.\d*)?$"), 1)), sf.count("text")
+def _times(opened: Opened, spec: Spec) -> _Times:
+    frame, time = opened.frame, named(spec.time)
+    kind = type_of(frame, spec.time)
+    is_text = isinstance(kind, st.StringType)
+    if is_text and _holds_epochs(opened, spec):
+        time, kind = _text(spec.time).try_cast(expressions.EPOCHS), st.DecimalType(28, 9)
+    if not isinstance(kind, st.TimestampType | st.TimestampNTZType | st.DateType | st.StringType | st.NumericType):
+        raise BadSource(
+            f"time column {spec.time!r} is {kind.simpleString()}; give timestamps, dates, ISO texts or epochs"
+        )
+    if not isinstance(kind, st.NumericType):
+        return _Times(kind, is_text)
+    unit = "ns" if spec.time in opened.nanoseconds else spec.time_unit or _unit(frame, time)
+    return _Times(kind, is_text, unit, spec.time in opened.naive_nanoseconds)
+
+
+def _holds_epochs(opened: Opened, spec: Spec) -> bool:
+    """Whether most texts are numbers, and too large to be a year or a date written together if no unit was told."""
+    number = sf.abs(_text(spec.time).try_cast("double"))
+    is_epoch = number.isNotNull() if spec.time_unit else number >= _LEAST_EPOCH
+    texts = opened.frame.select(_text(spec.time).alias("text"), is_epoch.alias("is_epoch"))
+    epochs, all_of_them = texts.where("text is not null").limit(_HEAD).agg(
+        sf.count_if("is_epoch"), sf.count("text")
     ).first() or (0, 0)
-    return bool(numbers) and numbers * 2 > all_of_them
+    return bool(epochs * 2 > all_of_them)
 
 
 def _unit(frame: DataFrame, time: Column) -> str:
@@ -174,7 +237,7 @@ def _unit(frame: DataFrame, time: Column) -> str:
     return "s" if middle < 1e11 else "ms" if middle < 1e14 else "us" if middle < 1e17 else "ns"
 
 
-def _widened(opened: Opened, spec: Spec) -> Opened:
+def _widened(opened: Opened, spec: Spec, begun: bool) -> Opened:
     """Long rows (one feature's name and value each) as wide rows.
 
     Values of one entity, place and time become one row; a second value of the same feature there starts another, so
@@ -182,28 +245,31 @@ def _widened(opened: Opened, spec: Spec) -> Opened:
     """
     assert spec.name_column is not None
     assert spec.value_column is not None
-    frame, value_kind = opened.frame, type_of(opened.frame, spec.value_column)
-    if not isinstance(value_kind, st.NumericType | st.BooleanType) and not opened.is_text:
-        raise NotNumeric(spec.value_column, value_kind.simpleString())
-    names = {row[0] for row in frame.select(named(spec.name_column)).distinct().limit(10_000).collect()}
-    for feature in spec.features:
-        if feature not in names:
-            raise UnknownColumn(feature, tuple(sorted(str(name) for name in names if name is not None)))
+    frame = opened.frame
     keys = [name for name in (spec.entity, spec.lat, spec.lon, spec.time) if name]
-    name, value = named(spec.name_column), named(spec.value_column)
-    wanted = frame.where(name.isin(*spec.features)).select(
-        *(named(key) for key in keys), name.alias("__name"), value.alias("__value")
+    for feature in spec.features:
+        if feature in keys:
+            raise BadSpec(f"feature {feature!r} is also the column of a place, a time or an entity; rename one of them")
+    if not begun:
+        _check_names(frame, spec.name_column, spec.features)
+    mark = _unused_prefix(keys)
+    name, value, turn = (sf.col(f"{mark}{part}") for part in ("name", "value", "turn"))
+    wanted = frame.where(named(spec.name_column).isin(*spec.features)).select(
+        *(named(key) for key in keys),
+        named(spec.name_column).alias(f"{mark}name"),
+        named(spec.value_column).alias(f"{mark}value"),
     )
-    turn = Window.partitionBy(*(named(key) for key in keys), sf.col("__name")).orderBy("__value")
-    numbered = wanted.withColumn("__turn", sf.row_number().over(turn))
-    wide = numbered.groupBy(*(named(key) for key in keys), sf.col("__turn")).agg(
-        *(sf.max(sf.when(sf.col("__name") == feature, sf.col("__value"))).alias(feature) for feature in spec.features)
+    # A missing value adds nothing to a row, and needs none of its own.
+    order = Window.partitionBy(*(named(key) for key in keys), name).orderBy(value.asc_nulls_last())
+    numbered = wanted.withColumn(f"{mark}turn", sf.when(value.isNull(), 1).otherwise(sf.row_number().over(order)))
+    wide = numbered.groupBy(*(named(key) for key in keys), turn).agg(
+        *(sf.max(sf.when(name == feature, value)).alias(feature) for feature in spec.features)
     )
-    return Opened(
-        wide.drop("__turn"),
-        opened.name,
-        opened.fingerprint,
-        opened.is_text,
-        opened.naive_nanoseconds,
-        opened.nanoseconds,
-    )
+    return replace(opened, frame=wide.drop(f"{mark}turn"))
+
+
+def _check_names(frame: DataFrame, column: str, features: tuple[str, ...]) -> None:
+    names = {row[0] for row in frame.select(named(column)).distinct().limit(_MOST_NAMES).collect()}
+    for feature in features:
+        if feature not in names:
+            raise UnknownColumn(feature, tuple(sorted(str(name) for name in names if name is not None)), column)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +17,9 @@ from pyspark.sql import SparkSession
 
 #: Seconds between looks, on a terminal and elsewhere.
 _TERMINAL_S, _PLAIN_S = 0.2, 5.0
+
+#: How long the last counts of a step are waited for.
+_PATIENCE_MS = 2_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Show(Protocol):
     """Something that shows progress to a person."""
 
     interval_s: float
+    shows_end: bool  #: whether a step that is done is shown once more
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is."""
@@ -50,6 +54,7 @@ class Lines:
     """A line now and then, for logs."""
 
     interval_s = _PLAIN_S
+    shows_end = True
 
     def __init__(self, write: Callable[[str], Any] | None = None) -> None:
         self._write = write or (lambda text: print(text, file=sys.stderr, flush=True))
@@ -65,6 +70,7 @@ class Bar:
     """A bar on a terminal."""
 
     interval_s = _TERMINAL_S
+    shows_end = True
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -91,6 +97,7 @@ class Silent:
     """Nothing at all."""
 
     interval_s = 3600.0
+    shows_end = False
 
     def __call__(self, progress: Progress) -> None:
         """Not shown."""
@@ -114,8 +121,10 @@ def watched(spark: SparkSession, step: str, show: Show) -> Iterator[None]:
     began = time.monotonic()
 
     def look() -> None:
-        while not ended.wait(show.interval_s):
-            show(_progress(spark, step, before, time.monotonic() - began))
+        # Whatever goes wrong with showing (Java gone, a closed pipe) is no fault of the build's, which tells its own.
+        with suppress(Exception):
+            while not ended.wait(show.interval_s):
+                show(_progress(spark, step, before, time.monotonic() - began))
 
     watcher = threading.Thread(target=look, name="synopsis-progress", daemon=True)
     watcher.start()
@@ -124,6 +133,10 @@ def watched(spark: SparkSession, step: str, show: Show) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+    if show.shows_end:
+        with suppress(Exception):
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_PATIENCE_MS)  # the counts travel behind the job
+            show(_progress(spark, step, before, time.monotonic() - began))
 
 
 def _stages(spark: SparkSession) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ from synopsis.spark import java, machine
 
 _LOG_DAYS = 14  # how long the logs of past sessions are kept
 _MEGABYTE = 1 << 20
+_LAST_BREATH_S = 1.0  # from the end of a connection to Java to the end of Java
 
 _lock = threading.RLock()
 _own: SparkSession | None = None
@@ -40,14 +42,34 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
     Settings that a running session cannot take any more are left alone, with a warning that names them.
     """
     global _own
-    asked = dict(conf or {}) | ({"spark.master": master} if master else {})
     with _lock:
-        running = _running()
-        if running is not None:
-            _apply(running, asked)
-            return running
-        _own = _start(asked)
+        found = running()
+        if found is not None:
+            for name, value in changeable(found, master, conf).items():
+                found.conf.set(name, value)
+            return found
+        _own = _start(_asked(master, conf))
         return _own
+
+
+def running() -> SparkSession | None:
+    """The session that runs in this process, ours or not."""
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def changeable(spark: SparkSession, master: str | None = None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Which of these settings a running session can take; a warning names those that it cannot."""
+    asked = _asked(master, conf)
+    free = {name: value for name, value in asked.items() if spark.conf.isModifiable(name)}
+    fixed = [name for name in asked.keys() - free.keys() if spark.sparkContext.getConf().get(name) != asked[name]]
+    if fixed:
+        warnings.warn(
+            f"a Spark session is running already and keeps its own {', '.join(sorted(fixed))}; stop it to change them",
+            stacklevel=3,
+        )
+    return free
 
 
 def own(spark: SparkSession) -> bool:
@@ -73,6 +95,16 @@ def stop() -> None:
         process.wait()
 
 
+def java_has_stopped() -> bool:
+    """Whether the Java that this process started has gone, killed or out of memory."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_LAST_BREATH_S)
+    return process.poll() is not None
+
+
 def log_file() -> Path:
     """Where Spark and Java write what they have to say in this process."""
     global _log
@@ -86,8 +118,9 @@ def log_file() -> Path:
 
 def log_name() -> str:
     """The log as an error message names it: a session that is not ours writes where its owner said."""
-    running = _running()
-    return str(log_file()) if running is None or own(running) else "the log of your Spark session"
+    context = SparkContext._active_spark_context  # asked without Java, which may have gone
+    ours = _own.sparkContext if _own is not None else None
+    return str(log_file()) if context is None or context is ours else "the log of your Spark session"
 
 
 def defaults(master: str, cores: int, memory_bytes: int) -> dict[str, str]:
@@ -149,24 +182,8 @@ def _site_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
-def _running() -> SparkSession | None:
-    if SparkContext._active_spark_context is None:
-        return None
-    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-
-
-def _apply(running: SparkSession, asked: Mapping[str, str]) -> None:
-    fixed = []
-    for name, value in asked.items():
-        if running.conf.isModifiable(name):
-            running.conf.set(name, value)
-        elif running.sparkContext.getConf().get(name) != value:
-            fixed.append(name)
-    if fixed:
-        warnings.warn(
-            f"a Spark session is running already and keeps its own {', '.join(sorted(fixed))}; stop it to change them",
-            stacklevel=3,
-        )
+def _asked(master: str | None, conf: Mapping[str, str] | None) -> dict[str, str]:
+    return dict(conf or {}) | ({"spark.master": master} if master else {})
 
 
 def _start(asked: Mapping[str, str]) -> SparkSession:

@@ -1,7 +1,8 @@
 """Sources: whatever holds observations, as one Spark frame.
 
 A path, a glob, a folder, a list of them (Parquet, CSV, JSON lines), a pandas frame, an Arrow table, or a Spark frame.
-Files also give a fingerprint, so that building twice from the same files counts them once.
+A source is located first, which needs no Spark: what is not there is said at once. Its fingerprint is the same for the
+same content, so that building twice from the same files counts them once.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ import glob
 import hashlib
 import io
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from synopsis.core.errors import BadSource, EmptySource
 
@@ -44,49 +49,100 @@ _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 
 
 @dataclass(frozen=True)
+class Files:
+    """Files of one format."""
+
+    paths: tuple[str, ...]
+    kind: str
+    base: str | None = None  #: folder below which parts of paths such as year=2025 are columns
+    nanoseconds: frozenset[str] = frozenset()  #: times that Parquet keeps in nanoseconds: Spark reads integers
+    naive: frozenset[str] = frozenset()  #: those of them that name no zone
+    uneven: bool = False  #: not all files have the same columns
+
+
+@dataclass(frozen=True)
+class Located:
+    """A source that is there."""
+
+    name: str  #: for messages
+    fingerprint: str  #: the same for the same content, as far as that can be told
+    content: DataFrame | pa.Table | Files
+
+
+@dataclass(frozen=True)
 class Opened:
     """A source as a frame, with what the frame alone does not tell."""
 
     frame: DataFrame
-    name: str  #: for messages
-    fingerprint: str  #: the same for the same content, as far as that can be told
-    is_text: bool = False  #: CSV: numbers and times arrive as texts
-    naive_nanoseconds: frozenset[str] = field(default_factory=frozenset)  #: integers that count local nanoseconds
-    nanoseconds: frozenset[str] = field(default_factory=frozenset)  #: integers that count nanoseconds, local or not
+    is_text: bool = False  #: CSV and JSON: numbers may arrive as texts
+    naive_nanoseconds: frozenset[str] = frozenset()  #: integers that count local nanoseconds
+    nanoseconds: frozenset[str] = frozenset()  #: integers that count nanoseconds, local or not
 
 
-@contextmanager
-def opened(spark: SparkSession, source: Source) -> Iterator[Opened]:
-    """The source as a frame, for as long as the block lasts."""
+def located(source: Source) -> Located:
+    """Find the source, or say what is wrong with it. Reads a table in memory, and the schema of each Parquet file."""
     if isinstance(source, DataFrame):
-        yield Opened(source, "the Spark frame", uuid.uuid4().hex)
-    elif isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
+        return Located("the Spark frame", uuid.uuid4().hex, source)
+    if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
         table = _arrow(source)
         if not table.num_columns or not table.num_rows:
             raise EmptySource("the table")
-        with _spooled(spark, table) as frame:
-            yield Opened(frame, "the table", _content_fingerprint(table))
+        return Located("the table", _content_fingerprint(table), table)
+    return _files(source)
+
+
+@contextmanager
+def opened(spark: SparkSession, source: Located) -> Iterator[Opened]:
+    """The source as a frame, for as long as the block lasts."""
+    if isinstance(source.content, DataFrame):
+        yield Opened(source.content)
+    elif isinstance(source.content, Files):
+        yield _read(spark, source.content, source.name)
     else:
-        yield _files(spark, source)
+        with _spooled(spark, source.content) as frame:
+            yield Opened(frame)
 
 
 def _arrow(source: Any) -> pa.Table:
     """An Arrow table that Spark can read: times in microseconds, texts instead of categories."""
-    if isinstance(source, pa.RecordBatch):
-        table = pa.Table.from_batches([source])
-    elif isinstance(source, pa.Table):
-        table = source
-    else:
-        table = pa.Table.from_pandas(source, preserve_index=False)
+    try:
+        if isinstance(source, pa.RecordBatch):
+            table = pa.Table.from_batches([source])
+        elif isinstance(source, pa.Table):
+            table = source
+        elif type(source).__module__.startswith("pandas."):
+            table = pa.Table.from_pandas(source, preserve_index=False)
+        else:  # polars and others that speak Arrow
+            table = pa.table(source)
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        why = str(problem).splitlines()[0]
+        raise BadSource(f"the table does not turn into Arrow columns ({why}); give each column one type") from None
     for position, column in enumerate(table.schema):
-        kind = column.type
-        if pa.types.is_timestamp(kind) and kind.unit == "ns":
-            kind = pa.timestamp("us", kind.tz)
-        elif pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        if kind != column.type:
-            table = table.set_column(position, column.name, table.column(position).cast(kind, safe=False))
+        known = _known_to_spark(table.column(position))
+        if known.type != column.type:
+            table = table.set_column(position, column.name, known)
     return table
+
+
+def _known_to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return _floored(column).cast(pa.timestamp("us", kind.tz))
+    if pa.types.is_dictionary(kind):
+        return _known_to_spark(column.cast(kind.value_type))
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
+        return column.cast(pa.string())
+    return column
+
+
+def _floored(nanoseconds: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole microseconds at or before these times; a cast would round those before 1970 up."""
+    whole = nanoseconds.cast(pa.int64())
+    towards_zero = pa.compute.divide(whole, 1_000)
+    passed = pa.compute.greater(pa.compute.multiply(towards_zero, 1_000), whole)
+    return pa.compute.subtract(towards_zero, passed.cast(pa.int64()))
 
 
 @contextmanager
@@ -96,15 +152,20 @@ def _spooled(spark: SparkSession, table: pa.Table) -> Iterator[DataFrame]:
     Executors on other machines see no file of ours: there Spark ships the rows itself.
     """
     if not (spark.sparkContext.master or "").startswith("local"):
-        yield spark.createDataFrame(table)
+        yield _shipped(spark, table)
         return
     with tempfile.TemporaryDirectory(prefix="synopsis-") as folder:
         file = Path(folder, "rows.parquet")
         pyarrow.parquet.write_table(table, file, compression="zstd", row_group_size=128 * 1024)
-        yield spark.read.parquet(file.as_uri())
+        yield spark.read.parquet(_address(str(file)))
 
 
-def _files(spark: SparkSession, source: Any) -> Opened:
+def _shipped(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A table in memory as a frame that holds its rows; times without a zone stay what they are."""
+    return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def _files(source: Any) -> Located:
     asked = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(asked, Sequence) or not all(isinstance(path, str | os.PathLike) for path in asked):
         raise BadSource(
@@ -113,29 +174,64 @@ def _files(spark: SparkSession, source: Any) -> Opened:
         )
     if not asked:
         raise EmptySource("an empty list of paths")
-    files = [file for path in asked for file in _expand(os.fspath(path))]
+    found = [(file, base) for path in asked for file, base in _expand(os.fspath(path))]
     name = os.fspath(asked[0]) if len(asked) == 1 else f"{len(asked)} paths"
-    if not files:
+    if not found:
         raise EmptySource(name)
-    formats = {_format(file) for file in files}
-    if len(formats) > 1:
-        raise BadSource(f"{name} mixes {' and '.join(sorted(formats))}; build from one format, then from the other")
-    return _read(spark, files, formats.pop(), name)
+    paths = tuple(sorted({_whole(file) for file, _ in found}))  # a file that is named twice counts once
+    kinds = {_format(path) for path in paths}
+    if len(kinds) > 1:
+        raise BadSource(f"{name} mixes {' and '.join(sorted(kinds))}; build from one format, then from the other")
+    kind, base = kinds.pop(), _partitioned(found)
+    fingerprint = _file_fingerprint(paths)
+    return Located(name, fingerprint, _parquet(paths, base) if kind == "parquet" else Files(paths, kind, base))
 
 
-def _expand(path: str) -> list[str]:
-    """The files that a path, folder or glob names, sorted; an address with a scheme is left to Spark."""
+def _expand(path: str) -> list[tuple[str, str | None]]:
+    """The files that a path, folder or glob names, each with the folder that was asked for.
+
+    An address with a scheme is left to Spark.
+    """
     if "://" in path:
-        return [path]
+        return [(path, None)]
     if Path(path).is_dir():
-        found = [str(file) for file in sorted(Path(path).rglob("*")) if file.is_file()]
-        return [file for file in found if not any(part[0] in "._" for part in Path(file).relative_to(path).parts)]
+        if Path(path, "_delta_log").is_dir():
+            raise BadSource(
+                f"{path} is a Delta table, and some of its files may be of the past; give a Spark frame of it"
+            )
+        found = [file for file in sorted(Path(path).rglob("*")) if file.is_file()]
+        return [(str(file), path) for file in found if not _hidden(file.relative_to(path))]
     if Path(path).exists():
-        return [path]
+        return [(path, None)]
     matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     if not matches:
         raise BadSource(f"no file at {path}; check the path, or give a glob such as 'rows/*.parquet'")
-    return [file for match in matches for file in _expand(match)]
+    fixed = os.path.dirname(re.split(r"[*?\[]", path, maxsplit=1)[0])  # noqa: PTH120 - what goes before the glob is text
+    return [(file, fixed) for match in matches for file, _ in _expand(match)]
+
+
+def _hidden(inside: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in inside.parts)
+
+
+def _whole(path: str) -> str:
+    return path if "://" in path else str(Path(path).resolve())
+
+
+def _partitioned(found: list[tuple[str, str | None]]) -> str | None:
+    """The folder below which all files lie in folders such as year=2025/month=1, of the same columns."""
+    bases = {base for _, base in found}
+    if len(bases) > 1 or None in bases:
+        return None
+    base = _whole(bases.pop() or ".")
+    folders = [Path(_whole(file)).parent for file, _ in found]
+    if not all(folder.is_relative_to(base) for folder in folders):  # links lead elsewhere
+        return None
+    inside = [folder.relative_to(base).parts for folder in folders]
+    columns = {tuple(part.partition("=")[0] for part in parts) for parts in inside}
+    if columns == {()} or len(columns) > 1 or not all("=" in part for parts in inside for part in parts):
+        return None
+    return base
 
 
 def _format(file: str) -> str:
@@ -145,49 +241,73 @@ def _format(file: str) -> str:
     known = _FORMATS.get(bare.suffix.lower())
     if known is None:
         raise BadSource(f"{file} has no ending we know; name it .parquet, .csv, .json or .jsonl")
+    if ":" in bare.name:
+        raise BadSource(f"{file} has a colon in its name, which Spark cannot read; rename it")
     return known
 
 
-def _read(spark: SparkSession, files: list[str], kind: str, name: str) -> Opened:
-    addresses = [file if "://" in file else Path(file).resolve().as_uri() for file in files]
-    fingerprint = _file_fingerprint(files)
-    if kind == "csv":
+def _address(path: str) -> str:
+    """A path as Spark takes it: as it stands, but for what would be a glob."""
+    return path if "://" in path else "file://" + re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
+
+
+def _read(spark: SparkSession, files: Files, name: str) -> Opened:
+    reader = spark.read if files.base is None else spark.read.option("basePath", _address(files.base))
+    addresses = [_address(path) for path in files.paths]
+    if files.kind == "csv":
         # Everything as text: one word among the numbers must not turn a column into something else.
-        frame = spark.read.csv(addresses, header=True, inferSchema=False, enforceSchema=False)
-        return Opened(frame, name, fingerprint, is_text=True)
-    if kind == "json":
-        frame = spark.read.json(addresses)
+        frame = reader.csv(addresses, header=True, inferSchema=False, enforceSchema=False)
+    elif files.kind == "json":
+        frame = reader.json(addresses)
         if frame.columns == ["_corrupt_record"]:
             raise BadSource(f"{name} is not JSON lines; write one object a line")
-        return Opened(frame, name, fingerprint)
-    nanoseconds, naive = _nanosecond_columns([file for file in files if "://" not in file])
-    return Opened(spark.read.parquet(*addresses), name, fingerprint, False, naive, nanoseconds)
+    else:
+        frame = reader.option("mergeSchema", str(files.uneven).lower()).parquet(*addresses)
+    if not frame.columns:
+        raise EmptySource(name)
+    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds)
 
 
-def _nanosecond_columns(files: list[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Time columns that Parquet keeps in nanoseconds, which Spark reads as integers; and those without a zone."""
-    found: dict[str, bool] = {}
-    for file in files[:1]:
-        try:
-            schema = pyarrow.parquet.read_schema(file)
-        except (pa.ArrowInvalid, OSError) as problem:
-            raise BadSource(f"{file} is not Parquet ({str(problem).splitlines()[0]})") from None
-        found |= {
-            column.name: column.type.tz is None
-            for column in schema
-            if pa.types.is_timestamp(column.type) and column.type.unit == "ns"
-        }
-    return frozenset(found), frozenset(name for name, naive in found.items() if naive)
+def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
+    """Parquet files, and what Spark does not tell of their times.
+
+    Spark looks at one file and reads all others as if they were the same: integers that count nanoseconds in one file
+    and microseconds in the next would pass for the same times.
+    """
+    local = [path for path in paths if "://" not in path]
+    with ThreadPoolExecutor() as pool:
+        schemas = dict(zip(local, pool.map(_schema, local), strict=True))
+    first: dict[str, tuple[str, tuple[bool, bool]]] = {}
+    for path, schema in schemas.items():
+        for column in schema:
+            if pa.types.is_timestamp(column.type):
+                facts = column.type.unit == "ns", column.type.tz is None
+                other, known = first.setdefault(column.name, (path, facts))
+                if known != facts:
+                    raise BadSource(
+                        f"{path} and {other} keep {column.name!r} in different ways (nanoseconds, or a zone); "
+                        "build from one, then from the other"
+                    )
+    fine = {name: naive for name, (_, (is_fine, naive)) in first.items() if is_fine}
+    uneven = len({frozenset(schema.names) for schema in schemas.values()}) > 1
+    return Files(paths, "parquet", base, frozenset(fine), frozenset(name for name in fine if fine[name]), uneven)
 
 
-def _file_fingerprint(files: list[str]) -> str:
+def _schema(file: str) -> pa.Schema:
+    try:
+        return pyarrow.parquet.read_schema(file)
+    except (pa.ArrowException, OSError) as problem:
+        raise BadSource(f"{file} is not Parquet ({str(problem).splitlines()[0]}); mend it or leave it out") from None
+
+
+def _file_fingerprint(files: tuple[str, ...]) -> str:
     """Names, sizes and times of change of the files: another content has another fingerprint."""
     digest = hashlib.blake2b(digest_size=16)
     for file in files:
         if "://" in file:
             return uuid.uuid4().hex  # what lies behind an address may have changed: never the same
         facts = Path(file).stat()
-        digest.update(f"{Path(file).resolve()}|{facts.st_size}|{facts.st_mtime_ns}\n".encode())
+        digest.update(f"{file}|{facts.st_size}|{facts.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 

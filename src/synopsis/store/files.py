@@ -25,6 +25,11 @@ def folder(place: str) -> tuple[pyarrow.fs.FileSystem, str]:
     return pyarrow.fs.FileSystem.from_uri(place) if "://" in place else (pyarrow.fs.LocalFileSystem(), place)
 
 
+def new_attempt() -> str:
+    """A name for one attempt to add a batch: a number of twelve hexadecimal digits, which a table's log can hold."""
+    return uuid.uuid4().hex[:12]
+
+
 def write_file(table: pa.Table, place: str, attempt: str) -> Written:
     """One Parquet file in the table's folder; `attempt` in its name tells which build left it."""
     buffer = io.BytesIO()

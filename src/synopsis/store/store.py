@@ -6,12 +6,16 @@
 
 Delta has no transaction over several tables. So everything else is written before, and becomes visible when the
 sketch's commit names its version: a batch is visible whole or not at all. A batch's id is Delta's own application
-transaction, so that the same batch cannot be committed twice, not even by two builds at once.
+transaction, so that the same batch cannot be committed twice, not even by two builds at once. Its number is that of
+the attempt that succeeded: what attempts left in other tables before they were killed stays out of sight.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from synopsis.core.errors import BadTarget, ForeignFormat, NotASketch
@@ -34,7 +38,7 @@ from synopsis.store.files import Written, folder, read_files
 #: What this release writes and reads.
 FORMAT = "1"
 _FORMAT_PROPERTY = "synopsis.format"
-_REJECTS_SCHEMA = pa.schema([("batch", pa.string()), ("reason", pa.string()), ("row", pa.string())])
+_REJECTS_SCHEMA = pa.schema([(name, pa.string()) for name in ("batch", "attempt", "reason", "row")])
 _TABLES = ("sketch", "rejects")
 _TURN = "synopsis.turn"
 
@@ -66,13 +70,15 @@ class Store:
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place).rstrip("/")
-        self.sketch_place = f"{self.place}/sketch"
-        self.rejects_place = f"{self.place}/rejects"
+        # Executors may stand in another folder than we do: they get a whole path.
+        whole = self.place if "://" in self.place else str(Path(place).absolute())
+        self.sketch_place = f"{whole}/sketch"
+        self.rejects_place = f"{whole}/rejects"
 
     def state(self) -> State | None:
         """The last committed state; None where nothing was ever committed."""
-        table = self._sketch_table()
-        commit = next((commit for commit in table.history() if "synopsis.layout" in commit), None) if table else None
+        table = self._table(self.sketch_place)
+        commit = _last_commit(table) if table else None
         if table is None or commit is None:
             return None
         version = json.loads(commit["synopsis.rejects_version"])
@@ -80,7 +86,7 @@ class Store:
             table.version(),
             Spec.from_dict(json.loads(commit["synopsis.spec"])),
             Layout.from_dict(json.loads(commit["synopsis.layout"])),
-            tuple(sorted(uri.rsplit("/", 1)[-1] for uri in table.file_uris())),
+            tuple(sorted(_names(table))),
             version,
         )
 
@@ -104,29 +110,39 @@ class Store:
         if state.rejects_version is None:
             return _REJECTS_SCHEMA.empty_table()
         table = DeltaTable(self.rejects_place, version=state.rejects_version)
-        names = [uri.rsplit("/", 1)[-1] for uri in table.file_uris()]
-        rows = read_files(self.rejects_place, names, _REJECTS_SCHEMA)
+        rows = read_files(self.rejects_place, _names(table), _REJECTS_SCHEMA)
         sketch = DeltaTable(self.sketch_place, version=state.version)
-        batches = [
-            batch for batch in rows["batch"].unique().to_pylist() if sketch.transaction_version(batch) is not None
-        ]
-        return rows.filter(pa.compute.is_in(rows["batch"], pa.array(batches, pa.string())))
+        versions = [sketch.transaction_version(batch) for batch in rows["batch"].unique().to_pylist()]
+        committed = [_attempt_of(version) for version in versions if version is not None]
+        seen = rows.filter(pa.compute.is_in(rows["attempt"], pa.array(committed, pa.string())))
+        return seen.drop_columns(["attempt"])
 
     def has_batch(self, batch: str) -> bool:
         """Whether this batch is committed."""
-        table = self._sketch_table()
+        table = self._table(self.sketch_place)
         return table is not None and table.transaction_version(batch) is not None
 
     def batches(self) -> list[Batch]:
         """What each commit added, oldest first, as far back as the log remembers."""
-        table = self._sketch_table()
+        table = self._table(self.sketch_place)
         commits = table.history() if table else []
         return [_batch_of(commit) for commit in reversed(commits) if "synopsis.batch" in commit]
 
     def check(self) -> None:
         """Refuse a place that holds something else than a sketch; changes nothing."""
+        if "://" not in self.place and (odd := re.search(r"%[0-9A-Fa-f]{2}|[\\#?]", self.sketch_place)):
+            # The Delta library takes these for parts of an address, and looks elsewhere.
+            raise BadTarget(
+                f"{self.place} has {odd[0]!r} in its path, where Delta tables are not found; give another folder"
+            )
         system, path = folder(self.place)
         found = system.get_file_info(path)
+        if found.type == pyarrow.fs.FileType.NotFound and "://" not in self.place:
+            above = next(parent for parent in Path(self.place).absolute().parents if parent.exists())
+            if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+                raise BadTarget(
+                    f"{self.place} cannot be made, for nothing can be written to {above}; give another folder"
+                )
         if found.type == pyarrow.fs.FileType.File:
             raise BadTarget(f"{self.place} is a file; give a folder that does not exist yet, or an existing sketch")
         if found.type == pyarrow.fs.FileType.Directory:
@@ -136,7 +152,8 @@ class Store:
                 raise BadTarget(
                     f"{self.place} holds {strange[0]!r}, so it is not a sketch; give another folder, or empty it"
                 )
-        self._sketch_table()
+        for place in (self.sketch_place, self.rejects_place):
+            self._table(place)
 
     def prepare(self) -> None:
         """Make the place ours: create the tables where they are missing."""
@@ -145,20 +162,36 @@ class Store:
             if not DeltaTable.is_deltatable(place):
                 _create(place, schema)
 
-    def discard(self, attempt: str) -> None:
-        """Take away the files of an attempt that was not committed."""
-        for place in (self.sketch_place, self.rejects_place):
-            system, path = folder(place)
-            for entry in system.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True)):
-                if entry.base_name.startswith(f"part-{attempt}-"):
-                    system.delete_file(entry.path)
+    def exists(self) -> bool:
+        """Whether there is anything at the place."""
+        system, path = folder(self.place)
+        return bool(system.get_file_info(path).type != pyarrow.fs.FileType.NotFound)
 
-    def add_rejects(self, files: Sequence[Written], batch: str) -> int:
-        """Append rejected rows, once a batch; returns the version that holds them. Invisible until `commit`."""
+    def discard(self, attempt: str, keep: Sequence[Written] = (), *, was_there: bool = True) -> None:
+        """Take away what an attempt left that no commit names, but for `keep`, and folders that are empty then.
+
+        `was_there` says that the place itself stood before the attempt, so that it stays even when it is empty.
+        """
+        kept = {file.name for file in keep}
+        for place in (self.sketch_place, self.rejects_place):
+            with contextlib.suppress(OSError, DeltaError):  # then it stays, unseen
+                system, path = folder(place)
+                entries = system.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True))
+                mine = {entry.base_name for entry in entries if entry.base_name.startswith(f"part-{attempt}-")} - kept
+                if mine and DeltaTable.is_deltatable(place):
+                    mine -= set(_names(DeltaTable(place)))
+                for name in mine:
+                    system.delete_file(f"{path}/{name}")
+        if "://" not in self.place:
+            for place in (self.sketch_place, self.rejects_place, *(() if was_there else (self.place,))):
+                with contextlib.suppress(OSError):  # not empty, or never made
+                    Path(place).rmdir()
+
+    def add_rejects(self, files: Sequence[Written]) -> int:
+        """Append rejected rows; returns a version that holds them. Invisible until `commit` names their attempt."""
         table = DeltaTable(self.rejects_place)
-        if files and table.transaction_version(batch) is None:
-            _write(table, files, [Transaction(batch, 1)], {"synopsis.rejects_of": batch}, "append")
-            table.update_incremental()
+        _write(table, files, [], {}, "append")
+        table.update_incremental()
         return int(table.version())
 
     def commit(
@@ -168,13 +201,16 @@ class Store:
         files: Sequence[Written],
         batch: Batch,
         *,
+        attempt: str,
         after: State | None,
         rejects_version: int | None,
         replace: bool = False,
     ) -> bool:
         """Make a batch visible, all of it at once; `replace` drops the files committed before.
 
-        False when anything was committed since the state `after`: then nothing was changed, and the caller looks again.
+        `attempt` is that of `new_attempt`, the same as in the names of the files and in the rows of other tables that
+        become visible with them. False when anything was committed since the state `after`: then nothing was changed,
+        and the caller looks again.
         """
         metadata = {
             "synopsis.spec": json.dumps(spec.to_dict()),
@@ -186,11 +222,20 @@ class Store:
             "synopsis.watermark": json.dumps(batch.watermark_us),
             "synopsis.rejects_version": json.dumps(rejects_version),
         }
-        # Every commit carries this transaction too, so that Delta lets only one of two builds at once through.
         table = DeltaTable(self.sketch_place, version=after.version if after else None)
-        turn = Transaction(_TURN, (table.transaction_version(_TURN) or 0) + 1)
+        if after is None and table.transaction_version(_TURN) is not None:
+            return False
+        # Every commit carries its turn too, so that Delta lets only one of two builds at once through.
+        turn = (table.transaction_version(_TURN) or 0) + 1
+        own = Transaction(batch.id, int(attempt, 16))
         try:
-            _write(table, files, [Transaction(batch.id, 1), turn], metadata, "overwrite" if replace else "append")
+            _write(
+                table,
+                files,
+                [own, Transaction(_TURN, turn)],
+                metadata | {_TURN: str(turn)},
+                "overwrite" if replace else "append",
+            )
         except CommitFailedError:
             return False
         return True
@@ -201,25 +246,49 @@ class Store:
         entries = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
         return sum(entry.size for entry in entries if entry.type == pyarrow.fs.FileType.File)
 
-    def _sketch_table(self) -> DeltaTable | None:
-        if not DeltaTable.is_deltatable(self.sketch_place):
+    def _table(self, place: str) -> DeltaTable | None:
+        if not DeltaTable.is_deltatable(place):
             return None
-        table = DeltaTable(self.sketch_place)
-        found = table.metadata().configuration.get(_FORMAT_PROPERTY)
+        try:
+            table = DeltaTable(place)
+            found = table.metadata().configuration.get(_FORMAT_PROPERTY)
+        except DeltaError as problem:
+            why = str(problem).splitlines()[0]
+            raise BadTarget(f"{place} is a Delta table that cannot be read ({why}); give another folder") from None
         if found is None:
-            raise NotASketch(f"{self.sketch_place} is a Delta table that Synopsis did not write; give another folder")
+            raise NotASketch(f"{place} is a Delta table that Synopsis did not write; give another folder")
         if found != FORMAT:
             raise ForeignFormat(self.place, found, FORMAT)
         return table
 
 
+def _last_commit(table: DeltaTable) -> dict[str, Any] | None:
+    """The last commit of ours that this table holds: its log may have grown since, and the library shows all of it."""
+    turn = table.transaction_version(_TURN)
+    if turn is None:
+        return None
+    for limit in (1, None):  # mostly the very last; asking for all reads the whole log
+        for commit in table.history(limit):
+            if commit.get(_TURN) == str(turn):
+                return commit
+    return None
+
+
+def _names(table: DeltaTable) -> list[str]:
+    return [uri.rsplit("/", 1)[-1] for uri in table.file_uris()]
+
+
+def _attempt_of(version: int) -> str:
+    return f"{version:012x}"
+
+
 def _create(place: str, schema: pa.Schema) -> None:
     if "://" not in place:
         Path(place).mkdir(parents=True, exist_ok=True)
-    # "ignore": when two builds create the same table, one wins and both use it.
-    DeltaTable.create(
-        place, schema, mode="ignore", configuration={_FORMAT_PROPERTY: FORMAT}, raise_if_key_not_exists=False
-    )
+    with contextlib.suppress(CommitFailedError):  # another build made it just now
+        DeltaTable.create(
+            place, schema, mode="ignore", configuration={_FORMAT_PROPERTY: FORMAT}, raise_if_key_not_exists=False
+        )
 
 
 def _write(

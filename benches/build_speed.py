@@ -1,0 +1,160 @@
+"""Does a build keep up with a plain Spark rollup of the same rows?
+
+    python benches/build_speed.py [ROWS]
+
+600 stations report eight features every hour, 10 million rows in all, generated into Parquet files. The build is all
+of `syn.build(..., exact_at=(4, "1mo"))` into a fresh target: pivots, sums of all products, files, commit. The rollup
+is count, mean, stddev, min and max of the same features by the same cells and months; one rival throws its rows away
+(format noop), the other writes them as Parquet. All run in one session with the same settings, in turns, three times
+after a warm-up of each. Bar: the build reaches at least 0.6 of the rollup's rows a second, medians compared.
+Writes benches/results/build_speed.json.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import synopsis as syn
+from _shared import bar, print_table, write_results
+from synopsis.grid.buckets import Bucket
+from synopsis.sketch.layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STATIONS, ROWS, FILES, ROUNDS, WANTED = 600, 10_000_000, 10, 3, 0.6
+FEATURES = ("kelvin", "pascal", "rh", "wind_ms", "gust_ms", "rain_mm", "rad_wm2", "dew_c")
+INCOMPLETE = ("rh", "gust_ms", "rad_wm2")  # about 1% missing
+SPEC = syn.Spec(
+    lat="lat", lon="lon", time="ts", features=FEATURES, entity="station", memory="200MB", exact_at=(4, "1mo")
+)
+LAYOUT = Layout(FEATURES, bits=20, bucket="1mo")
+
+
+def generate(folder: Path, rows: int) -> None:
+    """Hourly rows of all stations in order of time, as they would arrive, cut into files; rounded as instruments do."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(2013)
+    lat, lon = random.uniform(-35.0, 5.0, STATIONS), random.uniform(-74.0, -35.0, STATIONS)
+    height = random.uniform(0.0, 1500.0, STATIONS)
+    first_hour = np.datetime64("2023-01-01T00", "h")
+    for file, numbers in enumerate(np.array_split(np.arange(rows), FILES)):
+        station, hour = numbers % STATIONS, numbers // STATIONS
+        noise = random.standard_normal((4, numbers.size))
+        day = np.sin(2.0 * np.pi * (hour / 24.0 + lon[station] / 360.0))
+        kelvin = 295.0 - 0.0065 * height[station] + 6.0 * day + 3.0 * noise[0]
+        wind = np.abs(2.0 + 1.5 * noise[1])
+        values = {
+            "kelvin": kelvin.round(1),
+            "pascal": (101_325.0 * np.exp(-height[station] / 8400.0) + 250.0 * noise[2]).round(-1),
+            "rh": np.clip(70.0 - 4.0 * (kelvin - 295.0) + 8.0 * noise[3], 5.0, 100.0).round(),
+            "wind_ms": wind.round(1),
+            "gust_ms": (wind * random.uniform(1.0, 3.0, numbers.size)).round(1),
+            "rain_mm": (random.exponential(3.0, numbers.size) * (random.random(numbers.size) < 0.1)).round(1),
+            "rad_wm2": np.maximum(900.0 * day + 80.0 * noise[1], 0.0).round(1),
+            "dew_c": (kelvin - 280.0 + 2.0 * noise[3]).round(1),
+        }
+        table = pa.table(
+            {"station": pa.array(station).cast(pa.string()), "lat": lat[station], "lon": lon[station]}
+            | {"ts": (first_hour + hour).astype("datetime64[us]")}
+            | {
+                name: pa.array(column, mask=random.random(numbers.size) < 0.01) if name in INCOMPLETE else column
+                for name, column in values.items()
+            }
+        )
+        pq.write_table(table, folder / f"hours-{file:02}.parquet", compression="zstd")
+
+
+def rollup(spark: SparkSession, files: Path) -> DataFrame:
+    """What one would write without us."""
+    from pyspark.sql import functions as sf
+
+    from synopsis.spark import expressions
+
+    rows = spark.read.parquet(str(files)).withColumnsRenamed({"lat": "latitude", "lon": "longitude"})
+    month = expressions.bucket(sf.unix_micros(sf.col("ts").cast("timestamp")), Bucket.parse(LAYOUT.bucket), "UTC")
+    keyed = expressions.with_cell(rows, LAYOUT.bits).withColumn("month", month)
+    measures = (sf.count, sf.mean, sf.stddev, sf.min, sf.max)
+    return keyed.groupBy("cell", "month").agg(
+        *(measure(name).alias(f"{measure.__name__}_{name}") for name in FEATURES for measure in measures)
+    )
+
+
+def seconds(run: Callable[[Path], None]) -> float:
+    """How long a run into a fresh folder takes."""
+    with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
+        began = time.perf_counter()
+        run(Path(folder, "out"))
+        return time.perf_counter() - began
+
+
+def measure(files: Path) -> dict[str, list[float]]:
+    """Seconds of each contestant, round by round, the warm-up left out."""
+    from synopsis.spark import session
+
+    spark = session.session()
+
+    def build(out: Path) -> None:
+        syn.build(files, SPEC, out, progress=False)
+
+    def forgotten(out: Path) -> None:
+        rollup(spark, files).write.format("noop").mode("overwrite").save()
+
+    def kept(out: Path) -> None:
+        rollup(spark, files).write.parquet(str(out))
+
+    contestants = {"synopsis": build, "rollup": forgotten, "rollup to Parquet": kept}
+    try:
+        rounds = [{name: seconds(run) for name, run in contestants.items()} for _ in range(1 + ROUNDS)]
+    finally:
+        session.stop()
+    return {name: [each[name] for each in rounds[1:]] for name in contestants}
+
+
+def main() -> int:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
+        generate(Path(folder), rows)
+        taken = measure(Path(folder))
+    speeds = {name: rows / statistics.median(each) for name, each in taken.items()}
+    ratios = {name: speeds["synopsis"] / speed for name, speed in speeds.items() if name != "synopsis"}
+    print_table(
+        ["contestant", "rows/s", "seconds", "synopsis reaches"],
+        [
+            [
+                name,
+                round(speeds[name]),
+                "  ".join(f"{each:.2f}" for each in taken[name]),
+                f"{ratios.get(name, 1.0):.2f}",
+            ]
+            for name in taken
+        ],
+    )
+    met = ratios["rollup"] >= WANTED
+    print(bar(met, f"{ratios['rollup']:.2f} of the rollup's rows/s; wanted {WANTED}"))
+    figures = {
+        "rows": rows,
+        "stations": STATIONS,
+        "features": len(FEATURES),
+        "rows_per_second": {name: round(speed) for name, speed in speeds.items()},
+        "seconds": {name: [round(each, 3) for each in runs] for name, runs in taken.items()},
+        "ratio_of_medians": {name: round(ratio, 3) for name, ratio in ratios.items()},
+        "wanted": WANTED,
+        "met": met,
+    }
+    write_results("build_speed", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
