@@ -33,7 +33,9 @@ from synopsis.spark import session as sessions
 
 spec = Spec.from_dict(json.loads(sys.argv[1]))
 settings = {"spark.sql.files.openCostInBytes": "100000000", "spark.sql.adaptive.coalescePartitions.enabled": "false",
-            "spark.executor.memory": "700m", "spark.driver.memory": "700m"}
+            "spark.executor.memory": "700m", "spark.driver.memory": "700m",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 syn.build("rows", spec, "files.syn", master="local-cluster[2,1,1024]", conf=settings, progress=False)
 syn.build(pq.read_table("rows"), spec, "table.syn", progress=False)
 context = sessions.session().sparkContext

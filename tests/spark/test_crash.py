@@ -172,7 +172,8 @@ main()
 
 def test_a_build_whose_java_dies_is_one_sentence_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
     options = "--lat lat --lon lon --time ts --features rain --exact-at 3,1mo --to w.syn --master local[1] --quiet"
-    command = [sys.executable, "-c", WITHOUT_JAVA, "build", str(source), *options.split()]
+    options += f" --conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1\t-Djava.io.tmpdir={tmp_path}"
+    command = [sys.executable, "-c", WITHOUT_JAVA, "build", str(source), *options.split(" ")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(

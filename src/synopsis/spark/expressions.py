@@ -57,17 +57,15 @@ def with_cell(frame: DataFrame, bits: int, name: str = "cell") -> DataFrame:
 
 
 def _scaled_axis(degrees: str, reach: float, bits: int) -> Column:
-    """Which of 2**bits equal parts of an axis, but for rounding and for the far end."""
+    """Which of 2**bits equal parts of an axis, or the next: rounding may carry a value up to an edge, never down."""
     return sf.floor((sf.col(degrees) + reach) / (2 * reach / (1 << bits)))
 
 
 def _corrected_axis(guess: str, degrees: str, reach: float, bits: int) -> Column:
-    """The part itself: a guess beside an edge is moved to the right side of it, the far end into the last part."""
+    """The part itself: a guess beyond an edge is moved to the right side of it, the far end into the last part."""
     parts, place, part = 1 << bits, sf.col(degrees), sf.col(guess)
     step = 2 * reach / parts
-    below = sf.when((place < part * step - reach) | (part == parts), 1).otherwise(0)
-    above = sf.when((place >= (part + 1) * step - reach) & (part < parts - 1), 1).otherwise(0)
-    return part - below + above
+    return part - sf.when((place < part * step - reach) | (part == parts), 1).otherwise(0)
 
 
 def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:
