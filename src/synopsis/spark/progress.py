@@ -78,7 +78,8 @@ class Bar:
         from rich.progress import Progress as RichProgress
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        # Drawn when it is told something: a thread of its own would outlive it for a moment.
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._task = self._bar.add_task("", total=None, told="")
         self._bar.start()
 
@@ -88,6 +89,7 @@ class Bar:
         self._bar.update(
             self._task, description=progress.step, completed=progress.done, total=progress.tasks or None, told=told
         )
+        self._bar.refresh()
 
     def close(self) -> None:
         self._bar.stop()
