@@ -44,9 +44,10 @@ def columns_of(observed: Observations) -> dict[str, np.ndarray]:
     accepted = table.filter(pa.compute.equal(table["reason"], 0)).sort_by(
         [("instant_us", "ascending"), ("latitude", "ascending")]
     )
-    found = {name: accepted[name].to_numpy().astype(np.float64) for name in table.column_names if "bad" not in name}
+    found = {name: accepted[name].to_numpy().astype(np.float64) for name in table.column_names if "given" not in name}
     found["instant_us"] = accepted["instant_us"].to_numpy()
-    found["bad"] = np.array([pa.compute.sum(accepted[f"bad_{k}"]).as_py() or 0 for k in range(len(observed.features))])
+    given = [accepted[f"given_{k}"].to_numpy() for k in range(len(observed.features))]
+    found["bad"] = np.array([np.sum(given[k] & np.isnan(found[f"value_{k}"])) for k in range(len(observed.features))])
     return found
 
 
@@ -311,7 +312,7 @@ def test_features_may_have_odd_names_and_columns_may_be_called_like_ours(spark: 
         "__reason",
         "__latitude",
         "value_0",
-        "bad_0",
+        "given_0",
         "é",
     )
     values = {name: pa.array([float(k), np.nan]) for k, name in enumerate(names)}

@@ -172,8 +172,9 @@ class Strands:
         ).pooled()
 
     def pooled(self) -> Strands:
-        """Sorted by cell and bucket, strands of the same key joined. Cost: one sort of the strands."""
-        if not len(self):
+        """Sorted by cell and bucket, strands of the same key joined. Cost: one sort of the strands, unless sorted."""
+        higher, same = self.cell[1:] > self.cell[:-1], self.cell[1:] == self.cell[:-1]
+        if (higher | (same & (self.bucket[1:] > self.bucket[:-1]))).all():
             return self
         order = np.lexsort((self.bucket, self.cell))
         cell, bucket = self.cell[order], self.bucket[order]

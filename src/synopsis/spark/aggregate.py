@@ -157,19 +157,22 @@ def _groups(observed: Observations, layout: Layout, pivot: list[Column], frame: 
         *(f"value_{k}" for k in range(count)),
         *((sf.col(f"value_{k}") - pivot[k]).alias(f"shifted_{k}") for k in range(count)),
     )
+    # As texts, each is one call to Java; with 63 features there are 2,016 products.
+    measures = {
+        "rows": "count(1)",
+        "first_us": "min(instant_us)",
+        "last_us": "max(instant_us)",
+        "south": "min(latitude)",
+        "west": "min(longitude)",
+        "north": "max(latitude)",
+        "east": "max(longitude)",
+    }
+    measures |= {f"low_{k}": f"min(value_{k})" for k in range(count)}
+    measures |= {f"high_{k}": f"max(value_{k})" for k in range(count)}
+    measures |= {f"total_{k}": f"sum(shifted_{k})" for k in range(count)}
+    measures |= {f"product_{i}_{j}": f"sum(shifted_{i} * shifted_{j})" for i, j in products(count)}
     return keyed.groupBy("cell", "bucket", "present", "bad").agg(
-        sf.count("*").alias("rows"),
-        sf.min("instant_us").alias("first_us"),
-        sf.max("instant_us").alias("last_us"),
-        sf.min("latitude").alias("south"),
-        sf.min("longitude").alias("west"),
-        sf.max("latitude").alias("north"),
-        sf.max("longitude").alias("east"),
-        *(sf.min(f"value_{k}").alias(f"low_{k}") for k in range(count)),
-        *(sf.max(f"value_{k}").alias(f"high_{k}") for k in range(count)),
-        *(sf.sum(f"shifted_{k}").alias(f"total_{k}") for k in range(count)),
-        # As texts, each is one call to Java; with 63 features there are 2,016 of them.
-        *(sf.expr(f"sum(shifted_{i} * shifted_{j}) AS product_{i}_{j}") for i, j in products(count)),
+        *(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())
     )
 
 

@@ -22,6 +22,9 @@ EPOCHS = "decimal(28,9)"
 #: Instants from year 1 to year 9999: what calendars and Python's datetime know.
 EARLIEST_US, LATEST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
+#: From the first of March of year 0 to 1970.
+_MARCH_OF_YEAR_0_US = 719_468 * 86_400_000_000
+
 #: A text that names its zone: something follows the time of day, be it Z, UTC, an offset, or a region.
 _NAMES_A_ZONE = r"[T\s]\d{1,2}(:\d{1,2}){0,2}(\.\d*)?\s*[A-Za-z+-]"
 
@@ -70,11 +73,26 @@ def _corrected_axis(guess: str, degrees: str, reach: float, bits: int) -> Column
 
 def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:
     """The bucket's ordinal, as `Bucket.ordinals`."""
-    local = sf.timestamp_micros(instant_us) if timezone == "UTC" else _to_local(instant_us, timezone)
+    local_us = instant_us if timezone == "UTC" else sf.unix_micros(_to_local(instant_us, timezone))
     if span.months:
-        months = (sf.year(local) - 1970) * 12 + sf.month(local) - 1
-        return _floor_divide(months.cast("bigint"), span.months)
-    return _floor_divide((instant_us if timezone == "UTC" else sf.unix_micros(local)) + span.lead_us, span.width_us)
+        return _floor_divide(_months(local_us), span.months)
+    return _floor_divide(local_us + span.lead_us, span.width_us)
+
+
+def _months(local_us: Column) -> Column:
+    """Months since January 1970, in whole numbers alone; Spark's year and month make an object a row each.
+
+    Euclidean affine functions (Neri and Schneider 2023): centuries, then years, then months of the days since the
+    first of March of year 0, from which February is each year's last month.
+    """
+    day = _divide(local_us + _MARCH_OF_YEAR_0_US, 86_400_000_000)
+    quarters = day * 4 + 3
+    century = _divide(quarters, 146_097)
+    of_century = sf.shiftright(quarters - century * 146_097, 2)
+    scaled = (of_century * 4 + 3) * 2_939_745
+    of_year = _divide(scaled.bitwiseAND(sf.lit(0xFFFF_FFFF)), 4 * 2_939_745)
+    month = sf.shiftright(of_year * 2_141 + 197_913, 16)  # March is 3, February 14
+    return (century * 100 + sf.shiftright(scaled, 32)) * 12 + month - (1970 * 12 + 1)
 
 
 def _to_local(instant_us: Column, timezone: str) -> Column:
@@ -84,8 +102,12 @@ def _to_local(instant_us: Column, timezone: str) -> Column:
 def _floor_divide(number: Column, divisor: int) -> Column:
     if divisor == 1:
         return number
-    whole = sf.lit(divisor).cast("bigint")
-    return sf.call_function("div", number - sf.pmod(number, whole), whole)
+    return _divide(number - sf.pmod(number, sf.lit(divisor).cast("bigint")), divisor)
+
+
+def _divide(number: Column, divisor: int) -> Column:
+    """Whole-number division of what is not negative or has no remainder."""
+    return sf.call_function("div", number, sf.lit(divisor).cast("bigint"))
 
 
 def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | None, naive: bool = False) -> Column:

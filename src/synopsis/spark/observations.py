@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count
-from operator import add
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
@@ -30,6 +29,9 @@ REASONS = {
 #: Values beyond this have squares that no double holds: they count as missing, like infinities.
 LARGEST = 1e150
 
+#: Bits of Spark's int.
+_INT_BITS = 32
+
 #: Rows looked at to tell what texts and epochs mean.
 _HEAD = 2_000
 
@@ -42,10 +44,10 @@ _MOST_NAMES = 10_000
 
 @dataclass(frozen=True)
 class Observations:
-    """A frame with `latitude`, `longitude`, `instant_us`, `reason`, `value_k` and `bad_k` for feature k.
+    """A frame with `latitude`, `longitude`, `instant_us`, `reason`, `value_k` and `given_k` for feature k.
 
-    Place and time are null where there is a reason against the row. `value_k` is a finite double or null; `bad_k` says
-    that something stood there that is no finite number.
+    Place and time are null where there is a reason against the row. `value_k` is a finite double or null; `given_k`
+    says that something stood there, be it a finite number or not.
     """
 
     frame: DataFrame
@@ -105,7 +107,7 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
         value = _number(opened, feature)
         finite = sf.abs(value) <= LARGEST  # false for NaN, which Spark sorts above infinity; null for null
         columns.append(sf.when(finite, value).alias(f"value_{position}"))
-        columns.append(sf.coalesce(~finite, sf.lit(False)).alias(f"bad_{position}"))
+        columns.append(value.isNotNull().alias(f"given_{position}"))
     rows = source.drop(*(f"{mark}{name}" for name in ("latitude", "longitude", "instant")))
     return Observations(source.select(*columns), rows, f"{mark}reason", spec.features)
 
@@ -132,11 +134,15 @@ def present(observed: Observations) -> Column:
 
 def bad(observed: Observations) -> Column:
     """Which features of a row held something that is no finite number, as the bits of one integer."""
-    return _bits([sf.col(f"bad_{position}") for position in range(len(observed.features))])
+    given = _bits([sf.col(f"given_{position}") for position in range(len(observed.features))])
+    return given.bitwiseXOR(present(observed))
 
 
 def _bits(flags: list[Column]) -> Column:
-    return reduce(add, [sf.when(flag, 1 << bit).otherwise(0).cast("bigint") for bit, flag in enumerate(flags)])
+    """Bits by shifts, which generated code does without a branch; as ints where they fit."""
+    kind = "int" if len(flags) < _INT_BITS else "bigint"
+    bits = [sf.shiftleft(flag.cast(kind), bit) for bit, flag in enumerate(flags)]
+    return reduce(Column.bitwiseOR, bits).cast("bigint")
 
 
 def _check_columns(frame: DataFrame, spec: Spec) -> None:
