@@ -115,7 +115,7 @@ def newer(place: Path) -> None:
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
         if "metaData" in line:
-            line["metaData"]["configuration"]["synopsis.format"] = "2"
+            line["metaData"]["configuration"]["synopsis.format"] = "3"
     log.write_text("\n".join(json.dumps(line) for line in lines))
 
 
@@ -134,7 +134,7 @@ TARGETS = {
         lambda place: DeltaTable.create(place / "sketch", SCHEMA),
         r"is a Delta table that Synopsis did not write; give another folder",
     ),
-    "of a newer format": (newer, r"has sketch format 2 and this release reads 1; upgrade synopsis"),
+    "of a newer format": (newer, r"has sketch format 3 and this release reads 2; upgrade synopsis"),
     "below a file": (
         lambda place: (place.parent.rmdir(), place.parent.touch()),
         r"cannot be made, for nothing can be written to .*; give another folder",

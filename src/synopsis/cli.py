@@ -128,7 +128,7 @@ def info(
     sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Show what a sketch is: grain, what is exact, bytes by part, tree, batches."""
+    """Show what a sketch is: layout, what is exact, what was given up, bytes by part, batches."""
     from synopsis.core.sizes import format_bytes
     from synopsis.database import open as open_sketch
 
@@ -136,17 +136,22 @@ def info(
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
         return
-    tree, parts = facts["tree"], facts["parts"]
-    typer.echo(f"{facts['place']}: {facts['rows']:,} rows in {facts['strands']:,} strands of {facts['grain']}")
+    leaves = next(name for name in ("strands", "strata") if name in facts)
+    typer.echo(f"{facts['place']}: {facts['rows']:,} rows in {facts[leaves]:,} {leaves} of {facts['grain']}")
     typer.echo(f"features   {', '.join(facts['features'])}")
-    typer.echo(f"exact      {', '.join(facts['exact'])} on whole strands; elsewhere certain intervals")
+    if leaves == "strands":
+        typer.echo(f"exact      {', '.join(facts['exact'])} on whole strands; elsewhere certain intervals")
+    else:
+        typer.echo("exact      " + "; ".join(f"{name} of {grain}" for name, grain in facts["exact"].items()))
+        typer.echo("given up   " + "; ".join(f"{name}: {what}" for name, what in facts["given_up"].items()))
     typer.echo(f"memory     {format_bytes(facts['sketch_bytes'])} of {format_bytes(facts['memory'])} allowed")
-    typer.echo("parts      " + ", ".join(f"{name} {format_bytes(size)}" for name, size in parts.items()))
+    typer.echo("parts      " + ", ".join(f"{name} {format_bytes(size)}" for name, size in facts["parts"].items()))
     typer.echo(f"stored     {format_bytes(facts['stored_bytes'])}")
-    typer.echo(
-        f"tree       {' > '.join(tree['planes'])}: {tree['vertices']:,} vertices, {tree['edges']:,} edges "
-        f"(reversed {tree['vertices_reversed']:,} and {tree['edges_reversed']:,})"
-    )
+    if tree := facts.get("tree"):
+        typer.echo(
+            f"tree       {' > '.join(tree['planes'])}: {tree['vertices']:,} vertices, {tree['edges']:,} edges "
+            f"(reversed {tree['vertices_reversed']:,} and {tree['edges_reversed']:,})"
+        )
     for batch in facts["batches"]:
         aside = sum(batch["rejected"].values())
         typer.echo(f"batch      {batch['id']}: {batch['rows']:,} rows" + (f", {aside:,} set aside" if aside else ""))

@@ -15,6 +15,7 @@ from synopsis.query.answer import Answer
 from synopsis.query.evaluate import ask
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
+from synopsis.sketch.summary import Summary
 from synopsis.sketch.tree import Tree
 from synopsis.store.store import State, Store
 
@@ -25,6 +26,7 @@ class Database:
     def __init__(self, store: Store, state: State) -> None:
         self._store, self._state = store, state
         self.strands: Strands = store.strands(state)
+        self.summary: Summary | None = store.summary(state)
 
     @property
     def spec(self) -> Spec:
@@ -42,8 +44,8 @@ class Database:
         return self._state.layout.features
 
     def query(self, text: str) -> Answer:
-        """Answer a question. Cost is proportional to the strands that it touches."""
-        return ask(self.strands, text)
+        """Answer a question. Cost is proportional to the strands, or strata and paths, that it touches."""
+        return ask(self.strands, text, self.summary)
 
     def rejects(self) -> pa.Table:
         """The rows that builds set aside: batch, reason, and the row as JSON."""
@@ -54,22 +56,38 @@ class Database:
         """The strands as the paper's tree, planes ordered by fan-out."""
         return Tree.of_strands(self.strands).compacted()
 
+    @property
+    def rows(self) -> int:
+        """How many rows it holds."""
+        return int(self.strands.rows.sum()) if self.summary is None else self.summary.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the sketch takes in memory."""
+        return self.strands.nbytes if self.summary is None else self.summary.nbytes
+
     def info(self) -> dict[str, Any]:
-        """What the sketch is, as plain values: grain, exactness, bytes by part, tree, batches."""
-        strands, tree = self.strands, self.tree
+        """What the sketch is, as plain values: layout, exactness, bytes by part, batches."""
         return {
             "place": self._store.place,
             "version": self._state.version,
-            "rows": int(strands.rows.sum()),
+            "rows": self.rows,
+            "features": list(self.features),
+            "timezone": self.layout.timezone,
+            "memory": self.spec.memory,
+            "sketch_bytes": self.nbytes,
+            "stored_bytes": self._store.stored_bytes(),
+            **(self._info_of_strands() if self.summary is None else _info_of(self.summary)),
+            "batches": [asdict(batch) for batch in self._store.batches()],
+        }
+
+    def _info_of_strands(self) -> dict[str, Any]:
+        strands, tree = self.strands, self.tree
+        return {
             "cells": int(strands.cells.key.size),
             "strands": len(strands),
             "grain": self.layout.grain,
-            "features": list(self.features),
-            "timezone": self.layout.timezone,
             "exact": self.layout.exact,
-            "memory": self.spec.memory,
-            "sketch_bytes": strands.nbytes,
-            "stored_bytes": self._store.stored_bytes(),
             "parts": {
                 "keys": strands.nbytes - strands.cells.nbytes - strands.moments.nbytes - strands.comoments.nbytes,
                 "cells": strands.cells.nbytes,
@@ -83,12 +101,30 @@ class Database:
                 "vertices_reversed": tree.reversed().vertices,
                 "edges_reversed": tree.reversed().edges,
             },
-            "batches": [asdict(batch) for batch in self._store.batches()],
         }
 
     def __repr__(self) -> str:
-        rows, size = int(self.strands.rows.sum()), format_bytes(self.strands.nbytes)
-        return f"<synopsis of {rows:,} rows at {self._store.place}: {self.layout.grain}, {size}>"
+        grain = self.layout.grain if self.summary is None else self.summary.grain
+        return f"<synopsis of {self.rows:,} rows at {self._store.place}: {grain}, {format_bytes(self.nbytes)}>"
+
+
+def _info_of(summary: Summary) -> dict[str, Any]:
+    layout = summary.layout
+    paths, rows = summary.paths, summary.rows
+    return {
+        "places": int(summary.latitude.size),
+        "strata": summary.strata,
+        "paths": paths,
+        "grain": summary.grain,
+        "layout": layout.to_dict(),
+        "exact": {"count": "places x days", "count by bin": f"places x {layout.months} months"},
+        "given_up": {
+            "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",
+            "values": f"kept as one of {layout.bins} bins a place and period",
+            "time": "kept as days",
+        },
+        "parts": summary.parts,
+    }
 
 
 def open(place: str | os.PathLike[str]) -> Database:

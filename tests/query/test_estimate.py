@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from synopsis.query.estimate import Estimates, _highest_step, _lowest_step
+from synopsis.query.estimate import Estimates, _highest_step, _lowest_step, _student
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import fitted
+from synopsis.sketch.strata import Strata, fitted
 
 BINS = 15
 
@@ -38,11 +38,13 @@ def estimates(condition=EVERYTHING, share=1.0, covered=None):
 def holds(condition):
     match condition:
         case Between():
-            return (VALUES[condition.feature] >= condition.low) & (VALUES[condition.feature] < condition.high)
+            values = VALUES[condition.feature]
+            below = values <= condition.high if condition.high_closed else values < condition.high
+            return (values >= condition.low) & below
         case IsNull():
             return np.isnan(VALUES[condition.feature])
         case And():
-            return np.logical_and.reduce([holds(part) for part in condition.conditions])
+            return np.logical_and.reduce([PLACE >= 0, *(holds(part) for part in condition.conditions)])
         case Or():
             return np.logical_or.reduce([holds(part) for part in condition.conditions])
 
@@ -132,3 +134,258 @@ def test_bounds_near_a_grid_value_mean_it(number):
     assert _highest_step(number, 0.1) == step
     assert _highest_step(math.nextafter(number, -math.inf), 0.1) == step - 1
     assert _lowest_step(number + 0.03, 0.1) == step + 1
+
+
+# --- what else there is to ask ----------------------------------------------------------------------------------------
+
+
+def test_sums_variances_and_covariances_agree_with_means_deviations_and_correlations():
+    found = estimates(between(0, 12.0, 25.0), share=0.3)
+    numbers = found.of(0)
+    assert numbers.sum == pytest.approx(numbers.average * numbers.count)
+    assert numbers.variance == pytest.approx(numbers.deviation**2)
+    truth = holds(between(0, 12.0, 25.0)) & ~np.isnan(VALUES[2])
+    assert found.covariance(0, 2) == pytest.approx(np.cov(VALUES[[0, 2]][:, truth], bias=True)[0, 1], rel=0.1)
+    assert estimates(share=0.5).covariance(0, 0) == pytest.approx(VALUES[0].var(), rel=0.05)
+
+
+def test_a_sum_goes_with_the_better_count():
+    condition = between(1, 0.0, 0.3)  # exact counts tell how many rows that are, paths only about
+    found = estimates(condition, share=0.02)
+    assert found.of(0).sum == pytest.approx(found.of(0).average * found.count())
+
+
+def test_a_place_out_of_many_is_answered_as_if_it_were_alone():
+    alone = PLACE == 1
+    kept = np.random.default_rng(1).random(PLACE.size) < 0.2
+    fine, clause = SCALES.codes(VALUES), positive(And((between(0, 15.0, 24.0), between(1, 0.0, 2.0))))
+    both = fitted(SCALES, PLACE, DAY // 15, DAY, fine, kept, BINS)
+    one = fitted(SCALES, PLACE[alone], DAY[alone] // 15, DAY[alone], fine[:, alone], kept[alone], BINS)
+    days = (both.day < 20) * np.repeat(both.place == 1, np.diff(both.day_offset)).astype(float)
+    wide, narrow = (
+        Estimates(strata, SCALES, (0, 1, 2), covered, clause)
+        for strata, covered in ((both, days), (one, (one.day < 20).astype(float)))
+    )
+    assert wide.count() == pytest.approx(narrow.count())
+    assert wide.count_p95() == pytest.approx(narrow.count_p95())
+    assert wide.of(2).average_p95 == pytest.approx(narrow.of(2).average_p95)
+    assert wide.correlation(0, 2) == pytest.approx(narrow.correlation(0, 2))
+
+
+def test_axes_are_filled_and_used_again():
+    strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), np.ones(PLACE.size, bool), BINS)
+    axes = {}
+    whole = np.ones(strata.day_rows.size)
+    first, second = (Estimates(strata, SCALES, (0, 1, 2), whole, positive(EVERYTHING), axes) for _ in range(2))
+    assert first.of(0).average == second.of(0).average
+    assert list(axes) == [0]
+    assert first.bins(0).axis is second.bins(0).axis
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        And((Or((between(0, 10.0, 18.0), between(1, 1.0, 9.0))), Or((IsNull(2), between(2, 8.0, 12.0))))),
+        Or((And((between(0, 10.0, 18.0), between(1, 0.0, 0.1))), And((between(0, 22.0, 40.0), IsNull(2))))),
+    ],
+)
+def test_conditions_may_be_nested(condition):
+    found, truth = estimates(condition, share=0.5), holds(condition)
+    assert found.count() == pytest.approx(truth.sum(), rel=0.06)
+    low, high = found.count_p95()
+    assert low <= truth.sum() <= high
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+ASKED = [
+    EVERYTHING,
+    between(0, 15.0, 22.3),
+    between(0, 21.03, 21.07),
+    Between(1, 0.0, 0.0),
+    Or((between(2, 8.0, 12.0), IsNull(2))),
+    And((between(0, 12.0, 25.0), between(1, 0.0, 1.0))),
+    And((between(0, 12.0, 25.0), between(1, 0.5, 9.0), between(2, 8.0, 12.0))),
+    Or((between(0, 5.0, 12.0), IsNull(2))),
+]
+COVERED = [
+    None,
+    lambda strata: (strata.day < 10).astype(float),
+    lambda strata: np.clip(strata.day - 3.3, 0.0, 1.0) * (strata.day < 12),
+    lambda strata: (strata.day == 5) * 0.4,
+]
+
+
+def answers(found, one=0, two=2, share=0.3):
+    """Every statistic with its interval."""
+    numbers = found.of(one)
+    return {
+        "count": (found.count(), found.count_p95()),
+        "values": (numbers.count, numbers.count_p95),
+        "sum": (numbers.sum, numbers.sum_p95),
+        "mean": (numbers.average, numbers.average_p95),
+        "variance": (numbers.variance, numbers.variance_p95),
+        "deviation": (numbers.deviation, numbers.deviation_p95),
+        "quantile": (numbers.quantile(share), numbers.quantile_p95(share)),
+        "correlation": (found.correlation(one, two), found.correlation_p95(one, two)),
+        "covariance": (found.covariance(one, two), found.covariance_p95(one, two)),
+    }
+
+
+@pytest.mark.parametrize("condition", ASKED)
+@pytest.mark.parametrize("covered", COVERED)
+@pytest.mark.parametrize("share", [0.0, 0.002, 0.2, 1.0])
+def test_estimates_lie_in_their_intervals(condition, covered, share):
+    found = estimates(condition, share, covered)
+    for one, two in ((0, 2), (2, 1), (1, 1)):
+        for name, (estimate, (low, high)) in answers(found, one, two).items():
+            assert math.isnan(estimate) or low <= estimate <= high, name
+    assert math.isfinite(sum(found.count_p95()) + found.count())
+
+
+def true_answers(truth, one=0, two=2, share=0.3):
+    first = VALUES[one, truth & ~np.isnan(VALUES[one])]
+    both = VALUES[[one, two]][:, truth & ~np.isnan(VALUES[one]) & ~np.isnan(VALUES[two])]
+    return {
+        "count": truth.sum(),
+        "values": first.size,
+        "sum": first.sum(),
+        "mean": first.mean(),
+        "variance": first.var(),
+        "deviation": first.std(),
+        "quantile": np.quantile(first, share),
+        "correlation": np.corrcoef(both)[0, 1],
+        "covariance": np.cov(both, bias=True)[0, 1],
+    }
+
+
+def test_about_95_of_100_intervals_hold_the_truth():
+    random = np.random.default_rng(3)
+    kept = random.random((20, PLACE.size)) < 0.2
+    fine, held = SCALES.codes(VALUES), {}
+    for chance in kept:
+        strata = fitted(SCALES, PLACE, DAY // 15, DAY, fine, chance, BINS)
+        for _ in range(6):
+            first, length = random.integers(0, 20), random.integers(2, 10)
+            low, high = np.sort(random.normal(20, 5, 2))
+            options = (EVERYTHING, between(0, low - 1, high + 1), between(1, 0.0, 1.0), between(2, low / 2, 99.0))
+            picked = tuple(options[which] for which in random.choice(4, random.integers(1, 4), replace=False))
+            truth = holds(And(picked)) & (first <= DAY) & (first + length > DAY)
+            if truth.sum() < 50:
+                continue
+            covered = ((strata.day >= first) & (strata.day < first + length)).astype(float)
+            found = answers(Estimates(strata, SCALES, (0, 1, 2), covered, positive(And(picked))))
+            for name, true in true_answers(truth).items():
+                start, end = found[name][1]
+                held.setdefault(name, []).append(start - 1e-6 * abs(true) <= true <= end + 1e-6 * abs(true))
+    assert min(map(len, held.values())) > 80
+    assert all(np.mean(each) >= 0.88 for each in held.values()), {name: np.mean(each) for name, each in held.items()}
+
+
+def test_more_paths_make_narrower_intervals():
+    condition = And((between(0, 12.0, 25.0), between(1, 0.5, 9.0)))
+    few, many = estimates(condition, share=0.05), estimates(condition, share=0.8)
+    for name, (_, (low, high)) in answers(many).items():
+        wide = answers(few)[name][1]
+        assert high - low < wide[1] - wide[0], name
+
+
+def test_students_quantiles_are_near_the_printed_ones():
+    for paths, printed in ((3, 4.303), (5, 2.776), (11, 2.228), (31, 2.042), (1e9, 1.960)):
+        assert _student(paths) == pytest.approx(printed, rel=0.04)
+
+
+# --- little to go by --------------------------------------------------------------------------------------------------
+
+
+def test_without_strata_there_is_nothing():
+    none = np.empty(0, np.int64)
+    strata = Strata(
+        place=none,
+        period=none,
+        starts=np.empty((3, 0, BINS), np.uint8),
+        top=np.empty((3, 0), np.uint8),
+        counts=np.empty((3, 0, BINS + 1), np.int64),
+        tilt=np.empty((3, 0, BINS), np.int8),
+        day_first=none,
+        day_offset=np.zeros(1, np.int64),
+        day_rows=none,
+        day_kept=none,
+        codes=np.empty((3, 0), np.uint8),
+    )
+    for condition in ASKED:
+        found = Estimates(strata, SCALES, (0, 1, 2), np.empty(0), positive(condition))
+        assert found.count() == 0
+        assert found.count_p95() == (0, 0)
+        assert all(
+            math.isnan(each) for name, (each, _) in answers(found).items() if name not in ("count", "values", "sum")
+        )
+
+
+@pytest.mark.parametrize("condition", ASKED[:2] + ASKED[3:6])
+def test_without_paths_features_are_independent(condition):
+    found, truth = estimates(condition, share=0.0), holds(condition)
+    assert found.count() == pytest.approx(truth.sum(), rel=0.05)  # as these are, or counts are exact
+    assert found.of(1).average == pytest.approx(VALUES[1, truth].mean(), abs=0.05 * VALUES[1].std())
+    expected = true_answers(truth)
+    for name, (_, (low, high)) in answers(found).items():
+        assert low - 0.01 * abs(expected[name]) <= expected[name] <= high + 0.01 * abs(expected[name]), name
+
+
+def test_a_scope_whose_days_have_no_path_hears_those_of_other_days():
+    kept = DAY != 7
+    strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
+    condition = And((between(0, 12.0, 25.0), between(1, 0.0, 1.0)))
+    found = Estimates(strata, SCALES, (0, 1, 2), (strata.day == 7).astype(float), positive(condition))
+    truth = holds(condition) & (DAY == 7)
+    assert found.count() == pytest.approx(truth.sum(), rel=0.1)
+    low, high = found.count_p95()
+    assert low <= truth.sum() <= high
+    assert found.of(2).average == pytest.approx(np.nanmean(VALUES[2, truth]), abs=0.2 * np.nanstd(VALUES[2]))
+
+
+def test_a_feature_that_is_always_absent_has_no_numbers():
+    values = VALUES.copy()
+    values[2] = np.nan
+    scales = Scales.fit(values)
+    kept = np.random.default_rng(1).random(PLACE.size) < 0.2
+    strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
+    whole = np.ones(strata.day_rows.size)
+    for condition, count in ((IsNull(2), PLACE.size), (Between(2), 0), (EVERYTHING, PLACE.size)):
+        found = Estimates(strata, scales, (0, 1, 2), whole, positive(condition))
+        assert found.count() == pytest.approx(count)
+        assert math.isnan(found.of(2).average)
+        assert found.of(2).sum == 0
+        assert math.isnan(found.correlation(0, 2))
+        assert found.count_p95()[1] < math.inf
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_a_feature_of_one_value_has_one_bin_and_no_spread(share):
+    values = np.stack((VALUES[0], np.full(PLACE.size, 7.5), VALUES[2]))
+    scales = Scales.fit(values)
+    kept = np.random.default_rng(1).random(PLACE.size) < share
+    strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
+    whole = np.ones(strata.day_rows.size)
+    found = Estimates(strata, scales, (0, 1, 2), whole, positive(And((Between(1, 7.5, 7.5), Between(0)))))
+    assert found.count() == pytest.approx(PLACE.size)
+    numbers = found.of(1)
+    assert (numbers.average, numbers.quantile(0.9)) == pytest.approx((7.5, 7.5))
+    assert numbers.deviation == pytest.approx(0.0, abs=1e-3)
+    assert math.isnan(found.correlation(0, 1)) or abs(found.correlation(0, 1)) < 0.1
+    for name, (estimate, (low, high)) in answers(found, 1, 0).items():
+        assert math.isnan(estimate) or low <= estimate <= high, name
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "condition",
+    [Between(0, 5.0, 4.0), Or(()), And((Between(0, 5.0, 4.0), between(1, 0.0, 9.0))), And((Or(()), IsNull(2)))],
+)
+def test_what_nothing_satisfies_is_counted_as_nothing(condition, share):
+    found = estimates(condition, share)
+    assert found.count() == 0
+    assert found.count_p95()[0] == 0
+    assert math.isnan(found.of(0).average)
+    assert math.isnan(found.of(0).quantile_p95(0.5)[0])
+    assert found.of(0).sum_p95 == (0, 0)

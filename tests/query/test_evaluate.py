@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -167,6 +168,7 @@ class Asked:
     prefixes: list[str]
     times: list[tuple[str, int]]
     keys: list[str]
+    corners: list[tuple[float, float]]  #: of a box if there are two, of a polygon if there are three
 
     @property
     def data(self) -> Data:
@@ -180,8 +182,17 @@ class Asked:
             conditions.append(f"location LIKE '{self.prefixes[0]}%'")
         elif self.prefixes:
             conditions.append("location IN ({})".format(", ".join(f"'{prefix}'" for prefix in self.prefixes)))
+        if len(self.corners) == 2:
+            (south, west), (north, east) = self.corners
+            conditions.append(f"BOX({south!r}, {west!r}, {north!r}, {east!r})")
+        elif self.corners:
+            conditions.append(f"WITHIN('{shapely.to_wkt(self.polygon, rounding_precision=-1)}')")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"SELECT COUNT(*), {columns}{where}" + (f" GROUP BY {', '.join(self.keys)}" if self.keys else "")
+
+    @property
+    def polygon(self) -> shapely.Polygon:
+        return shapely.Polygon([(longitude, latitude) for latitude, longitude in self.corners])
 
     def scope(self) -> list[bool]:
         """Whether each row is in scope."""
@@ -191,6 +202,13 @@ class Asked:
         if self.prefixes:
             texts = self.data.geohashes(12).tolist()
             within &= np.array([any(text.startswith(prefix) for prefix in self.prefixes) for text in texts])
+        latitude, longitude = self.data.latitude, self.data.longitude
+        if len(self.corners) == 2:
+            (south, west), (north, east) = self.corners
+            over = np.logical_or if west > east else np.logical_and
+            within &= (latitude >= south) & (latitude <= north) & over(longitude >= west, longitude <= east)
+        elif self.corners:
+            within &= shapely.contains(self.polygon, shapely.points(longitude, latitude))
         return list(within.tolist())
 
     def groups(self) -> list[tuple[object, ...]]:
@@ -224,12 +242,19 @@ def questions(draw: st.DrawFn) -> Asked:
     bucket = st.sampled_from(["1h", "6h", "1d", "1w", "1mo", "1q", "5d", "90m"]).map("BUCKET('{}')".format)
     keys = st.one_of(st.tuples(), st.tuples(cell), st.tuples(bucket), st.tuples(cell, bucket), st.tuples(bucket, cell))
     places = data.geohashes(7)
+    rows = draw(st.lists(st.integers(0, data.instants_us.size - 1), max_size=3))
+    corners = [(float(data.latitude[row]), float(data.longitude[row])) for row in rows if len(rows) > 1]
+    if len(corners) == 2 and corners[0][0] > corners[1][0]:
+        corners.reverse()
+    if len(corners) == 3:
+        assume(shapely.Polygon(corners).is_valid and shapely.Polygon(corners).area > 0)
     return Asked(
         dataset,
         draw(st.lists(statistic, min_size=1, max_size=4, unique_by=repr)),
         [str(places[row])[:length] for row, length in draw(st.lists(place, max_size=3))],
         draw(st.lists(st.tuples(st.sampled_from(sorted(COMPARISONS)), instant), max_size=2)),
         list(draw(keys)),
+        corners,
     )
 
 
@@ -483,3 +508,32 @@ def test_the_hour_that_happens_twice_is_cut_and_never_lost(times: list[str], qua
 def test_a_question_in_another_form_than_text_is_refused_clearly() -> None:
     with pytest.raises(BadQuery, match="text in SQL"):
         ask(WEATHER.strands, {"select": ["COUNT(*)"]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "column", "why"),
+    [
+        ("SELECT COUNT(*) WHERE rain > 1", 1, 23, "a condition on rain"),
+        ("SELECT COUNT(*) WHERE lat > 3 AND\n  NOT (kelvin IS NULL OR rain = 1)", 2, 3, "a condition on kelvin"),
+        ("SELECT COUNT(*),\n MEDIAN(depth)", 2, 2, "a quantile of depth"),
+        ("SELECT COUNT(*) GROUP BY CELL(2) ORDER BY QUANTILE(rain, 0.9)", 1, 43, "a quantile of rain"),
+    ],
+)
+def test_what_needs_paths_is_refused_by_a_sketch_of_strands(question: str, line: int, column: int, why: str) -> None:
+    with pytest.raises(NotKept, match=f"need paths, which this sketch does not keep: ask .* without {why}") as caught:
+        ask(WEATHER.strands, question)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_a_box_around_everything_and_the_halves_of_the_globe_are_answered_exactly() -> None:
+    whole = ask(WEATHER.strands, "SELECT COUNT(*), SUM(rain) WHERE BOX(-90, -180, 90, 180)")
+    assert whole.rows == ask(WEATHER.strands, "SELECT COUNT(*), SUM(rain)").rows
+    halves = [ask(WEATHER.strands, f"SELECT COUNT(*) WHERE {where}")["COUNT(*)"] for where in ("lat < 0", "lat >= 0")]
+    assert [half.guarantee for half in halves] == ["exact", "exact"]
+    assert sum(half.estimate for half in halves) == whole["COUNT(*)"].estimate
+
+
+def test_a_place_that_no_position_lies_in_counts_zero_exactly() -> None:
+    for where in ("lat > 90", "lon BETWEEN 10 AND 5", "WITHIN('POLYGON ((0 -80, 1e-9 -80, 0 -79.999999999, 0 -80))')"):
+        count = ask(WEATHER.strands, f"SELECT COUNT(*) WHERE {where}")["COUNT(*)"]
+        assert (count.estimate, count.guarantee) == (0, "exact")

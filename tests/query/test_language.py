@@ -5,11 +5,12 @@ A file whose expectations are out of date is written anew by `python tests/query
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from synopsis.core.errors import BadQuery, NotKept, UnknownFeature
+from synopsis.core.errors import BadQuery, UnknownFeature
 from synopsis.query.binding import bind
 from synopsis.query.language import read
 from synopsis.sketch.layout import Layout
@@ -63,6 +64,20 @@ def test_a_thousand_conditions_are_read() -> None:
     assert bind(question, LAYOUT).scope.prefixes == ("dj",)
 
 
+def test_thousands_of_geohashes_joined_by_or_are_a_list_of_them() -> None:
+    question = read("SELECT COUNT(*) WHERE " + " OR ".join(["location LIKE 'dj%'", "location = 'dn'"] * 1500))
+    assert bind(question, LAYOUT).scope.prefixes == ("dj", "dn")
+
+
+def test_every_example_of_the_page_on_the_language_is_read_and_bound(repository: Path) -> None:
+    text = (repository / "docs" / "language.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    questions = [question for block in blocks for question in block.split(";") if question.strip()]
+    assert len(questions) >= 4
+    for question in questions:
+        bind(read(question), LAYOUT)
+
+
 def test_a_question_nested_beyond_reason_is_refused_and_not_a_crash() -> None:
     with pytest.raises(BadQuery, match="nested too deeply"):
         read("SELECT " + "(" * 5000 + "1" + ")" * 5000)
@@ -72,8 +87,12 @@ def test_a_question_nested_beyond_reason_is_refused_and_not_a_crash() -> None:
     ("question", "error", "line", "column"),
     [
         ("SELECT COUNT(*),\n  MEAN(humidity)", UnknownFeature, 2, 8),
-        ("SELECT COUNT(*) WHERE rh > 80", NotKept, 1, 23),
-        ("SELECT COUNT(*)\nWHERE location = 'dj'\n  OR location = 'dn'", BadQuery, 3, 3),
+        ("SELECT MEDIAN(rh),\n  QUANTILE(rh, 2)", BadQuery, 2, 16),
+        ("SELECT COUNT(*) WHERE rh > 80\n  AND rg > 80", UnknownFeature, 2, 7),
+        ("SELECT COUNT(*)\nWHERE rh = 1\n  OR location = 'dn'", BadQuery, 3, 6),
+        ("SELECT COUNT(*)\nWHERE rh = 1 AND NOT (rh = 2\n  OR time < '2025-01-01')", BadQuery, 3, 6),
+        ("SELECT COUNT(*)\nWHERE rh = 1 AND\n  WITHIN('POLYGON ((0 0, 1 1))')", BadQuery, 3, 10),
+        ("SELECT COUNT(*)\nWHERE NOT (-1 < rh OR\n  -'1' < rh)", BadQuery, 3, 3),
         ("SELECT MEAN(rh)\n  FRM a b c", BadQuery, 2, 7),
     ],
 )

@@ -278,7 +278,7 @@ def test_the_command_line_builds_tells_and_asks(
     build = ("build", tmp_path / "a.csv", *BUILD, "--features", "x", "--to", place, "--batch", "b1")
     code, out, err = command(*build, **run)
     assert (code, err) == (0, "")
-    assert re.match(r"51 rows in [\d.]+ s \([\d,]+ rows/s\)\nsketch: [\d,]+ strands of geohash 4 x 1d, ", out)
+    assert re.match(r"51 rows in [\d.]+ s \([\d,]+ rows/s\)\nsketch: [\d,]+ strata of [\d,]+ places x ", out)
     assert "set aside: 1 rows (1 no place)\n" in out
     assert "counted as missing: 1 in x\n" in out
     code, out, err = command(*build, **run)

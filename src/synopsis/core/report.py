@@ -13,7 +13,7 @@ class Report:
 
     rows: int  #: accepted
     rejected: int  #: set aside for want of a usable place or time
-    leaves: int  #: strands of the whole sketch
+    leaves: int  #: strands or strata of the whole sketch
     sketch_bytes: int  #: of the whole sketch in memory, measured
     stored_bytes: int  #: of everything at the target
     seconds: float
@@ -22,6 +22,7 @@ class Report:
     repeated: bool = False  #: the batch was there already, and nothing was changed
     reasons: dict[str, int] = field(default_factory=dict)  #: why rows were set aside
     missing: dict[str, int] = field(default_factory=dict)  #: values that were NaN, infinite or unreadable, by feature
+    kind: str = "strands"  #: what the leaves are
 
     def __str__(self) -> str:
         if self.repeated:
@@ -30,7 +31,7 @@ class Report:
             )
         lines = [
             f"{self.rows:,} rows in {self.seconds:.1f} s ({self.rows / max(self.seconds, 1e-9):,.0f} rows/s)",
-            f"sketch: {self.leaves:,} strands of {self.grain}, {format_bytes(self.sketch_bytes)} in memory, "
+            f"sketch: {self.leaves:,} {self.kind} of {self.grain}, {format_bytes(self.sketch_bytes)} in memory, "
             f"{format_bytes(self.stored_bytes)} stored",
         ]
         if self.rejected:

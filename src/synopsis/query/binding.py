@@ -1,16 +1,24 @@
-"""Binding: a question meets a layout and becomes a plan, in which names are positions and times are instants."""
+"""Binding: a question meets a layout and becomes a plan, in which names are positions and times are instants.
+
+The WHERE clause is parted in two: what its ANDs say of place and time is the scope, and all the rest is a condition on
+features. An OR or a NOT can therefore hold features only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from synopsis.core.errors import BadQuery, NotKept, UnknownFeature, nearest
+from synopsis.core.errors import BadQuery, UnknownFeature, nearest
 from synopsis.grid.zones import Zone
+from synopsis.query import predicates
 from synopsis.query.language import read
 from synopsis.query.naming import find
+from synopsis.query.predicates import EVERYTHING
+from synopsis.query.shapes import Box, Polygon, Shape, together
 from synopsis.query.tree import (
     Aggregate,
     And,
@@ -18,24 +26,36 @@ from synopsis.query.tree import (
     CellKey,
     Condition,
     Expression,
+    FeatureBetween,
+    FeatureIn,
+    FeatureIs,
+    FeatureNull,
+    InBox,
     InCells,
     Key,
     Name,
+    Not,
     OnFeature,
+    Or,
+    Place,
+    Placed,
     Question,
     TimeIs,
+    Within,
 )
 from synopsis.sketch.layout import Layout
 
-_POSITION_WORDS: Final = ("lat", "lon", "latitude", "longitude")
+#: Words for the coordinates of a position, and whether each is a latitude.
+_COORDINATES: Final = {"lat": True, "latitude": True, "lon": False, "longitude": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
+class Statistic(Placed):
     """A function and the positions of its features in the layout, ascending."""
 
     function: str
     features: tuple[int, ...] = ()
+    share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
 
 
 Source = Statistic | CellKey | BucketKey
@@ -48,6 +68,7 @@ class Scope:
     prefixes: tuple[str, ...] | None = None  #: geohashes of which none holds another; None: everywhere
     from_us: int | None = None  #: the first instant that counts
     until_us: int | None = None  #: the first instant that counts no more
+    shapes: tuple[Shape, ...] = ()  #: all of which hold the positions that count
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +80,8 @@ class Plan:
     groups: tuple[Key, ...]
     order: tuple[tuple[Source, bool], ...]  #: what to sort by, and whether descending
     limit: int | None
+    condition: predicates.Condition = EVERYTHING  #: an And of all that WHERE says of features
+    condition_place: Place | None = field(default=None, compare=False, repr=False)  #: of its first part
 
 
 @lru_cache(maxsize=1024)
@@ -68,18 +91,21 @@ def plan(text: str, layout: Layout) -> Plan:
 
 
 def bind(question: Question, layout: Layout) -> Plan:
-    """The plan of a question; it refuses what the sketch did not keep.
+    """The plan of a question; it refuses names that the sketch does not know. Cost: in proportion to its parts.
 
     >>> bind(read("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
-    (('MEAN(rh)', Statistic(function='mean', features=(1,))),)
+    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None)),)
     """
     columns = tuple((item.name, _source(item.expression, layout)) for item in question.items)
+    placed, rest = _parted(question.scope, layout)
     return Plan(
         columns,
-        _scope(question.scope, layout),
+        _scope(placed, layout),
         question.groups,
         tuple((_ordered(order.by, columns, question.groups, layout), order.descending) for order in question.order),
         question.limit,
+        predicates.And(tuple(_predicate(part, layout) for part in rest)) if rest else EVERYTHING,
+        rest[0].place if rest else None,
     )
 
 
@@ -89,17 +115,23 @@ def bind(question: Question, layout: Layout) -> Plan:
 def _source(expression: Expression, layout: Layout) -> Source:
     if not isinstance(expression, Aggregate):
         return expression
-    return Statistic(expression.function, tuple(sorted(_feature(name, layout) for name in expression.arguments)))
+    features = sorted(_feature(name, layout) for name in expression.arguments)
+    return Statistic(expression.function, tuple(features), expression.share, place=expression.place)
 
 
 def _feature(name: Name, layout: Layout) -> int:
     """The position of a feature; capitals are forgiven in unquoted names, as SQL does."""
     if name.text in layout.features:
         return layout.features.index(name.text)
-    alike = [at for at, known in enumerate(layout.features) if known.lower() == name.text.lower()]
+    alike = _alike(name, layout)
     if len(alike) == 1 and not name.quoted:
         return alike[0]
     raise UnknownFeature(name.text, layout.features, *name.where)
+
+
+def _alike(name: Name, layout: Layout) -> list[int]:
+    """Features of that name but for capitals."""
+    return [at for at, known in enumerate(layout.features) if known.lower() == name.text.lower()]
 
 
 def _ordered(
@@ -118,20 +150,76 @@ def _ordered(
     return _source(by, layout)
 
 
-# --- scope ------------------------------------------------------------------------------------------------------------
+# --- what is in scope -------------------------------------------------------------------------------------------------
+
+_Scoping = InCells | TimeIs | InBox | Within | FeatureIs | FeatureBetween
 
 
-def _scope(condition: Condition, layout: Layout) -> Scope:
-    if isinstance(condition, And):
-        scope = Scope()
-        for part in condition.conditions:
-            scope = _both(scope, _scope(part, layout))
-        return scope
-    if isinstance(condition, InCells):
-        return Scope(prefixes=_outermost(condition.prefixes))
-    if isinstance(condition, TimeIs):
-        return _times(condition, layout)
-    raise _refusal(condition, layout)
+def _parted(condition: Condition, layout: Layout) -> tuple[list[_Scoping], list[Condition]]:
+    """What the ANDs of a WHERE clause say of place and time, and what they say of features."""
+    placed: list[_Scoping] = []
+    rest: list[Condition] = []
+    for part in _conjuncts(condition):
+        if isinstance(part, InCells | TimeIs | InBox | Within):
+            placed.append(part)
+        elif isinstance(part, OnFeature) and _is_coordinate(part.name, layout):
+            if isinstance(part, FeatureIn | FeatureNull) or (isinstance(part, FeatureIs) and part.comparison == "<>"):
+                raise BadQuery(f"{part.name} takes <, <=, =, >=, > and BETWEEN", *part.where)
+            placed.append(part)
+        else:
+            rest.append(part)
+    return placed, rest
+
+
+def _conjuncts(condition: Condition) -> Iterator[Condition]:
+    """The parts of nested ANDs, left to right."""
+    stack = [condition]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, And):
+            stack += reversed(part.conditions)
+        else:
+            yield part
+
+
+def _is_coordinate(name: Name, layout: Layout) -> bool:
+    """Whether a name means the latitude or longitude, which it does only if no feature is called so."""
+    return name.text.lower() in _COORDINATES and not _alike(name, layout)
+
+
+def _scope(conditions: Iterable[_Scoping], layout: Layout) -> Scope:
+    """The part of space and time for which all of these hold."""
+    scope = Scope()
+    shapes: list[Shape] = []
+    for part in conditions:
+        match part:
+            case InCells():
+                scope = _both(scope, Scope(prefixes=_outermost(part.prefixes)))
+            case TimeIs():
+                scope = _both(scope, _times(part, layout))
+            case InBox():
+                shapes.append(Box(part.south, part.west, part.north, part.east))
+            case Within():
+                shapes.append(Polygon(part.text))
+            case FeatureIs() | FeatureBetween():
+                shapes.append(_range(part))
+    return replace(scope, shapes=together(shapes))
+
+
+def _range(condition: FeatureIs | FeatureBetween) -> Box:
+    """The box of a range of latitude or longitude; beyond a strict comparison the next number begins."""
+    if isinstance(condition, FeatureBetween):
+        low, high = condition.low, condition.high
+    else:
+        low, high = -math.inf, math.inf
+        if condition.comparison in ("=", ">=", ">"):
+            low = condition.number if condition.comparison != ">" else math.nextafter(condition.number, math.inf)
+        if condition.comparison in ("=", "<=", "<"):
+            high = condition.number if condition.comparison != "<" else math.nextafter(condition.number, -math.inf)
+    whole = Box()
+    if _COORDINATES[condition.name.text.lower()]:
+        return Box.ranges(south=max(low, whole.south), north=min(high, whole.north))
+    return Box.ranges(west=max(low, whole.west), east=min(high, whole.east))
 
 
 def _times(condition: TimeIs, layout: Layout) -> Scope:
@@ -142,18 +230,6 @@ def _times(condition: TimeIs, layout: Layout) -> Scope:
     return Scope(
         from_us=after if condition.comparison in (">", ">=", "=") else None,
         until_us=until if condition.comparison in ("<", "<=", "=") else None,
-    )
-
-
-def _refusal(condition: OnFeature, layout: Layout) -> BadQuery:
-    name = condition.name
-    if name.text.lower() in _POSITION_WORDS and name.text not in layout.features:
-        return BadQuery(f"ranges of {name.text} are not in this release; use location LIKE 'dj%'", *name.where)
-    feature = layout.features[_feature(name, layout)]
-    return NotKept(
-        "predicates on features need paths, which this sketch does not keep: "
-        f"ask by location and time, without a condition on {feature}",
-        *condition.where,
     )
 
 
@@ -184,3 +260,58 @@ def _shared(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple
 
     left, right = frozenset(one), frozenset(other)
     return _outermost([prefix for prefix in one if within(prefix, right)] + [p for p in other if within(p, left)])
+
+
+# --- what the features must fulfil ------------------------------------------------------------------------------------
+
+
+def _predicate(condition: Condition, layout: Layout, within: str = "") -> predicates.Condition:
+    """A condition on features by position, `within` naming the OR or NOT that it stands in."""
+    match condition:
+        case And(conditions=()):  # location LIKE '%'
+            raise _misplaced(condition, "places", within)
+        case And():
+            return predicates.And(tuple(_predicate(part, layout, within) for part in condition.conditions))
+        case Or():
+            return predicates.Or(tuple(_predicate(part, layout, "OR") for part in condition.conditions))
+        case Not():
+            return predicates.Not(_predicate(condition.condition, layout, "NOT"))
+        case InCells() | InBox() | Within():
+            raise _misplaced(condition, "places", within)
+        case TimeIs():
+            raise _misplaced(condition, "times", within)
+        case _:
+            if _is_coordinate(condition.name, layout):
+                raise _misplaced(condition, "places", within)
+            return _comparison(condition, _feature(condition.name, layout))
+
+
+def _comparison(condition: OnFeature, feature: int) -> predicates.Condition:
+    match condition:
+        case FeatureNull():
+            return predicates.IsNull(feature)
+        case FeatureBetween():
+            return predicates.Between(feature, condition.low, condition.high)
+        case FeatureIn():
+            return predicates.Or(tuple(predicates.Between(feature, number, number) for number in condition.numbers))
+        case FeatureIs(comparison="=", number=number):
+            return predicates.Between(feature, number, number)
+        case FeatureIs(comparison="<>", number=number):
+            return predicates.Not(predicates.Between(feature, number, number))
+        case FeatureIs(comparison="<" | "<=", number=number):
+            return predicates.Between(feature, high=number, high_closed=condition.comparison == "<=")
+        case FeatureIs(number=number):
+            return predicates.Between(feature, low=number, low_closed=condition.comparison == ">=")
+
+
+def _misplaced(condition: Placed, kind: str, within: str) -> BadQuery:
+    """That an OR or a NOT holds a place or a time."""
+    remedies = {
+        ("places", "OR"): "ask for all places in one location IN ('dj', 'dn') or one WITHIN('MULTIPOLYGON (...)'), "
+        "or ask one question for each side",
+        ("places", "NOT"): "name the places that remain, as in location IN ('dj', 'dn')",
+        ("times", "OR"): "ask one question for each range of time",
+        ("times", "NOT"): "name the times that remain, as in time < '2025-03-01'",
+    }
+    joins = "OR joins" if within == "OR" else "NOT takes"
+    return BadQuery(f"{joins} features only, not {kind}; {remedies[kind, within]}", *condition.where)

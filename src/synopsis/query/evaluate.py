@@ -12,19 +12,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.core.errors import BadQuery
+from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
+from synopsis.query import paths
 from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
 from synopsis.query.binding import Plan, Source, Statistic, plan
 from synopsis.query.bounds import Numbers, counted
 from synopsis.query.groups import Grouping, group
 from synopsis.query.pairs import PairedNumbers
+from synopsis.query.predicates import EVERYTHING, Between, Condition, IsNull, Not
 from synopsis.query.scope import select
 from synopsis.query.tree import CellKey
 from synopsis.query.values import Values
+from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Comoments, Moments
 from synopsis.sketch.strands import Strands
+from synopsis.sketch.summary import Summary
 
 _OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
     "count": Numbers.count,
@@ -38,11 +42,12 @@ _OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
 }
 
 
-def ask(strands: Strands, text: str) -> Answer:
-    """The answer to a question in SQL."""
+def ask(strands: Strands, text: str, summary: Summary | None = None) -> Answer:
+    """The answer to a question in SQL, from the summary where there is one."""
     if not isinstance(text, str):
         raise BadQuery(f"a question is a text in SQL, not {type(text).__name__}; the JSON form is not in this release")
-    return evaluate(strands, plan(text, strands.layout))
+    asked = plan(text, strands.layout)
+    return evaluate(strands, asked) if summary is None else paths.evaluate(summary, strands.layout, asked)
 
 
 def evaluate(strands: Strands, asked: Plan) -> Answer:
@@ -50,9 +55,44 @@ def evaluate(strands: Strands, asked: Plan) -> Answer:
 
     Cost: proportional to the strands in scope times the features named; nothing is copied of the features that are not.
     """
+    _check_kept(asked, strands.layout)
     evaluation = _Evaluation(strands, group(asked, strands, select(asked.scope, strands)))
     rows = evaluation.order(asked)
     return Answer({name: evaluation.column(source, rows) for name, source in asked.columns})
+
+
+def _check_kept(asked: Plan, layout: Layout) -> None:
+    """Refuse what strands do not know: which values of features lie in the same row, and how values are spread."""
+    if asked.condition != EVERYTHING:
+        place, named = asked.condition_place, _first_feature(asked.condition)
+        raise NotKept(
+            "predicates on features need paths, which this sketch does not keep: "
+            f"ask by location and time, without a condition on {'them' if named is None else layout.features[named]}",
+            *((place.line, place.column) if place else (None, None)),
+        )
+    for source in (*(source for _, source in asked.columns), *(source for source, _ in asked.order)):
+        if isinstance(source, Statistic) and source.function == "quantile":
+            feature = layout.features[source.features[0]]
+            raise NotKept(
+                "quantiles need paths, which this sketch does not keep: "
+                f"ask for MEAN, STD, MIN or MAX, without a quantile of {feature}",
+                *source.where,
+            )
+
+
+def _first_feature(condition: Condition) -> int | None:
+    """The feature that a condition names first, if any."""
+    stack = [condition]
+    while stack:
+        part = stack.pop()
+        match part:
+            case Between() | IsNull():
+                return part.feature
+            case Not():
+                stack.append(part.condition)
+            case _:
+                stack += reversed(part.conditions)
+    return None
 
 
 class _Evaluation:

@@ -7,7 +7,9 @@ itself by the positions that sqlglot leaves on its nodes, not from its own rende
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -18,7 +20,9 @@ from sqlglot import Dialect, ParseError, Token, TokenError, TokenType, exp
 from synopsis.core.errors import BadQuery, nearest
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
+from synopsis.grid.cover import Box
 from synopsis.query.dates import moment
+from synopsis.query.shapes import checked
 from synopsis.query.tree import (
     FUNCTIONS,
     Aggregate,
@@ -27,16 +31,23 @@ from synopsis.query.tree import (
     CellKey,
     Condition,
     Expression,
+    FeatureBetween,
+    FeatureIn,
+    FeatureIs,
+    FeatureNull,
+    InBox,
     InCells,
     Item,
     Key,
     Moment,
     Name,
-    OnFeature,
+    Not,
+    Or,
     Order,
     Place,
     Question,
     TimeIs,
+    Within,
 )
 
 #: Spellings of the functions in SQL; all of them divide by n.
@@ -49,14 +60,33 @@ _SPELLINGS: Final = {name.upper(): name for name in FUNCTIONS} | {
     "COVAR": "covariance",
     "COVAR_POP": "covariance",
     "CORR": "correlation",
+    "QUANTILE_CONT": "quantile",
+    "APPROX_QUANTILE": "quantile",
+    "PERCENTILE": "quantile",
+    "PERCENTILE_CONT": "quantile",
+    "APPROX_PERCENTILE": "quantile",
+    "MEDIAN": "quantile",
 }
 _KEYS: Final = ("CELL", "BUCKET")
-_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), *_KEYS)
+_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), "MEDIAN", *_KEYS)
 _ARITY: Final = {(0, 1): "* or one feature", (1,): "one feature", (2,): "two features"}
 
-_COMPARISONS: Final[dict[type[exp.Expr], str]] = {exp.LT: "<", exp.LTE: "<=", exp.EQ: "=", exp.GTE: ">=", exp.GT: ">"}
-_FLIPPED: Final = {"<": ">", "<=": ">=", "=": "=", ">=": "<=", ">": "<"}
+_COMPARISONS: Final[dict[type[exp.Expr], str]] = {
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.GTE: ">=",
+    exp.GT: ">",
+}
+_FLIPPED: Final = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
+_CONDITIONS: Final = (
+    "WHERE takes location LIKE 'dj%', BOX(south, west, north, east), WITHIN('POLYGON (...)'), ranges of time, "
+    "and features compared with numbers, as in rh > 80"
+)
 
+#: What stands in front of the first part of some nodes.
+_LEADING: Final[dict[type, str]] = {exp.Neg: "-", exp.Not: "NOT", exp.Distinct: "DISTINCT", exp.Paren: "("}
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _CLAUSES: Final = {"expressions", "from", "where", "group", "order", "limit"}
 _QUOTING: Final = '; a name with other signs than letters and digits goes in double quotes, as in "PM2.5"'
@@ -86,6 +116,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.line_starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
         dialect = Dialect.get_or_raise(None)
         try:
             self.tokens: list[Token] = dialect.tokenize(text)
@@ -208,6 +239,8 @@ class _Reader:
     def _expression(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Window | exp.Filter):
             raise self._refused("OVER" if isinstance(node, exp.Window) else "FILTER")
+        if isinstance(node, exp.WithinGroup):
+            return self._expression(self._within_group(node))
         name = self._function_name(node)
         if name is None:
             raise self._bad(
@@ -228,10 +261,36 @@ class _Reader:
             return Aggregate(function, place=place)
         if any(isinstance(argument, exp.Distinct) for argument in arguments):
             raise self._refused("DISTINCT")
+        share = None
+        if function == "quantile":
+            share, arguments = self._share(node, name, arguments)
         features = tuple(self._name(argument) for argument in arguments)
         if not features or len(features) not in FUNCTIONS[function]:
             raise self._bad(f"{name} takes {_ARITY[FUNCTIONS[function]]}", self._start(node))
-        return Aggregate(function, features, place=place)
+        return Aggregate(function, features, share, place=place)
+
+    def _share(self, node: exp.Expr, name: str, arguments: list[exp.Expr]) -> tuple[float, list[exp.Expr]]:
+        """The share of a quantile, and the arguments that are left."""
+        if name == "MEDIAN":
+            return 0.5, arguments
+        takes = f"{name} takes a feature and a share from 0 to 1, as in {name}(rh, 0.9)"
+        if len(arguments) != 2:
+            raise self._bad(takes, self._start(node))
+        share = _number(arguments[1])
+        if share is None or not 0.0 <= share <= 1.0:
+            raise self._bad(f"{takes}, not {self._written(arguments[1])}", self._start(arguments[1]))
+        return share, arguments[:1]
+
+    def _within_group(self, node: exp.WithinGroup) -> exp.Expr:
+        """PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x), which is how the standard has it, as PERCENTILE_CONT(x, q)."""
+        function, keys = node.this, node.expression.expressions
+        if not isinstance(function, exp.PercentileCont) or function.args.get("expression") or len(keys) != 1:
+            raise self._refused("WITHIN", node)
+        if keys[0].args.get("desc"):
+            raise self._bad("WITHIN GROUP orders upwards here; leave DESC out, and take 1 - share", self._word("DESC"))
+        plain = exp.PercentileCont(this=keys[0].this.copy(), expression=function.this.copy())
+        plain.meta.update(function.meta)
+        return plain
 
     def _cell_length(self, node: exp.Expr, arguments: list[exp.Expr]) -> int:
         length = arguments[0] if len(arguments) == 1 else None
@@ -257,24 +316,108 @@ class _Reader:
     # --- what is in scope ---------------------------------------------------------------------------------------------
 
     def _condition(self, node: exp.Expr) -> Condition:
-        if isinstance(node, exp.Paren):
-            return self._condition(node.this)
+        node = _bare(node)
         if isinstance(node, exp.And):
-            return And(tuple(self._condition(part) for part in _conjuncts(node)), place=self._place(self._start(node)))
-        if isinstance(node, exp.Or | exp.Not | exp.Xor) or node.args.get("negate"):
-            raise self._refused("NOT" if node.args.get("negate") else node.key.upper(), node)
+            return And(tuple(map(self._condition, _parts(node, exp.And))), place=self._place(self._start(node)))
+        if isinstance(node, exp.Or):
+            return self._either(node)
+        if isinstance(node, exp.Not):
+            return self._negated(self._condition(node.this), node)
+        if node.args.get("negate"):
+            plain = node.copy()
+            plain.set("negate", None)
+            return self._negated(self._condition(plain), node)
+        function = self._function_name(node)
+        if function == "BOX":
+            return self._box(node)
+        if function == "WITHIN":
+            return self._polygon(node)
         column = next((part for part in node.find_all(exp.Column, bfs=False)), None)
-        if column is not None and column is not node and column.name.lower() == "location":
+        if column is None or column is node or function is not None:
+            why = f"{self._written(node)} is not a condition of this release; {_CONDITIONS}"
+            raise self._bad(why, self._start(node))
+        if column.name.lower() == "location":
             return self._cells(node)
-        if column is not None and column is not node and column.name.lower() == "time":
+        if column.name.lower() == "time":
             return self._times(node)
-        if column is None or isinstance(node, exp.Func | exp.Column):
+        return self._feature(node, column)
+
+    def _either(self, node: exp.Or) -> Condition:
+        """An OR; one of geohashes alone is a list of geohashes, and one that holds everywhere says nothing."""
+        place = self._place(self._start(node))
+        parts = tuple(map(self._condition, _parts(node, exp.Or)))
+        if And() in parts:
+            return And(place=place)
+        cells = [part for part in parts if isinstance(part, InCells)]
+        if len(cells) == len(parts):
+            return InCells(tuple(prefix for part in cells for prefix in part.prefixes), place=place)
+        return Or(parts, place=place)
+
+    def _negated(self, condition: Condition, node: exp.Expr) -> Condition:
+        if isinstance(condition, Not):
+            return condition.condition
+        return Not(condition, place=self._place(self._start(node)))
+
+    def _feature(self, node: exp.Expr, column: exp.Column) -> Condition:
+        place = self._place(self._start(node))
+        name = self._name(column)
+        subject = _bare(node.this)
+        comparison = _COMPARISONS.get(type(node))
+        if comparison is not None:
+            if subject is column:
+                return FeatureIs(name, comparison, self._numeric(node.expression, name), place=place)
+            if _bare(node.expression) is column:
+                return FeatureIs(name, _FLIPPED[comparison], self._numeric(node.this, name), place=place)
+        if subject is column:
+            if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+                low, high = (self._numeric(node.args[end], name) for end in ("low", "high"))
+                return FeatureBetween(name, low, high, place=place)
+            if isinstance(node, exp.In) and node.expressions:
+                return FeatureIn(name, tuple(self._numeric(part, name) for part in node.expressions), place=place)
+            if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+                return FeatureNull(name, place=place)
+        raise BadQuery(
+            f"{name} takes <, <=, =, <>, >=, > and BETWEEN with numbers, IN (1, 2), IS NULL and IS NOT NULL",
+            place.line,
+            place.column,
+        )
+
+    def _numeric(self, node: exp.Expr, name: Name) -> float:
+        """The number that a feature is compared with."""
+        if isinstance(_bare(node), exp.Null):
+            raise self._bad(f"nothing compares with NULL; write {name} IS NULL or IS NOT NULL", self._start(node))
+        number = _number(node)
+        if number is None:
             raise self._bad(
-                f"{self._written(node)} is not a condition of this release; "
-                "WHERE takes location LIKE 'dj%' and ranges of time, joined by AND",
+                f"{name} compares with a number in this release, not {self._written(node)}", self._start(node)
+            )
+        if math.isinf(number):
+            raise self._bad(f"{self._written(node)} is beyond the largest number, about 1.8e308", self._start(node))
+        return number
+
+    def _box(self, node: exp.Expr) -> InBox:
+        sides = [_number(argument) for argument in _arguments(node)]
+        numbers = [side for side in sides if side is not None]
+        if len(sides) != 4 or len(numbers) != 4:
+            raise self._bad("BOX takes south, west, north, east in degrees, as in BOX(48, 2, 49, 3)", self._start(node))
+        try:
+            box = Box(*numbers)
+        except ValueError as error:
+            raise self._bad(f"{error}; BOX takes south, west, north, east", self._start(node)) from None
+        return InBox(box.south, box.west, box.north, box.east, place=self._place(self._start(node)))
+
+    def _polygon(self, node: exp.Expr) -> Within:
+        arguments = _arguments(node)
+        text = arguments[0] if len(arguments) == 1 else None
+        if not isinstance(text, exp.Literal) or not text.is_string:
+            raise self._bad(
+                "WITHIN takes well-known text in quotes, as in WITHIN('POLYGON ((0 0, 9 0, 0 9, 0 0))')",
                 self._start(node),
             )
-        return OnFeature(self._name(column), place=self._place(self._start(node)))
+        try:
+            return Within(checked(text.this), place=self._place(self._start(node)))
+        except ValueError as error:
+            raise self._bad(str(error), self._start(text)) from None
 
     def _cells(self, node: exp.Expr) -> Condition:
         place = self._place(self._start(node))
@@ -307,8 +450,8 @@ class _Reader:
     def _times(self, node: exp.Expr) -> Condition:
         place = self._place(self._start(node))
         comparison = _COMPARISONS.get(type(node))
-        if comparison is not None:
-            if isinstance(node.this, exp.Column):
+        if comparison is not None and comparison != "<>":
+            if isinstance(_bare(node.this), exp.Column):
                 return TimeIs(comparison, self._moment(node.expression), place=place)
             return TimeIs(_FLIPPED[comparison], self._moment(node.this), place=place)
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
@@ -332,14 +475,19 @@ class _Reader:
     # --- places and texts ---------------------------------------------------------------------------------------------
 
     def _start(self, node: exp.Expr) -> int:
-        """Where a node begins in the text: at the first of its parts that knows, or at the sign or word before that."""
-        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-        if not starts:
+        """Where a node begins in the text: at the first of its parts that knows, or a sign or word before that."""
+        known = [part for part in node.walk() if "start" in part.meta]
+        if not known:
             return self._word(node.sql())
-        start: int = min(starts)
-        if isinstance(node, exp.Neg | exp.Not | exp.Distinct):
-            return self.tokens[max(self.token_at[start] - 1, 0)].start
-        return start
+        part: exp.Expr | None = min(known, key=lambda part: int(part.meta["start"]))
+        assert part is not None
+        position = self.token_at[part.meta["start"]]
+        while part is not None and part is not node:
+            part = part.parent
+            leading = _LEADING.get(type(part))
+            if leading is not None and position > 0 and _word_of(self.tokens[position - 1]) == leading:
+                position -= 1
+        return self.tokens[position].start
 
     def _word(self, word: str) -> int:
         """Where a word of the language first stands in the text, or the beginning."""
@@ -371,8 +519,8 @@ class _Reader:
         return node.key.upper()
 
     def _place(self, start: int) -> Place:
-        before = self.text[:start]
-        return Place(before.count("\n") + 1, start - before.rfind("\n"))
+        line = bisect_right(self.line_starts, start)
+        return Place(line, start - self.line_starts[line - 1] + 1)
 
     def _after_semicolon(self) -> int:
         semicolon = next(at for at, token in enumerate(self.tokens) if token.token_type == TokenType.SEMICOLON)
@@ -420,12 +568,30 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of nested ANDs, left to right, without recursion: questions made by programs have thousands."""
+def _parts(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """The parts of nested ANDs or ORs, left to right, without recursion: questions made by programs have thousands."""
     stack = [node]
     while stack:
         part = stack.pop()
-        if isinstance(part, exp.And):
+        if isinstance(part, kind):
             stack += [part.expression, part.this]
         else:
             yield part
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """A node without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _number(node: exp.Expr) -> float | None:
+    """The number that is written, with any signs in front of it; None if it is something else."""
+    sign = 1.0
+    while isinstance(node, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    return sign * float(node.this) + 0.0  # there is no zero below zero

@@ -3,8 +3,8 @@
 Strands are sorted by cell, so a geohash is a run of neighbouring strands, found by two searches. A geohash finer than
 the sketch's cells lies within one cell, whose tight box of positions decides: a station is inside or outside, never
 cut. Geohash cells are half-open, hence boxes are compared by the rows and columns of the finer grid that their corners
-fall into, which is how positions are put into cells in the first place. In time a strand is known by its first and last
-instant.
+fall into, which is how positions are put into cells in the first place. Shapes are asked about the tight boxes, too. In
+time a strand is known by its first and last instant.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from synopsis.grid import geohash
 from synopsis.query.binding import Scope
 from synopsis.query.runs import picked
+from synopsis.query.shapes import Shape
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strands import Strands
 
@@ -53,10 +54,16 @@ class _Places:
 
 
 def select(scope: Scope, strands: Strands) -> Selection:
-    """The strands in scope. Cost: two searches a geohash, and for ranges of time a pass over the strands found."""
+    """The strands in scope.
+
+    Cost: two searches a geohash, for shapes four searches and a look at its tight box for each cell found, and for
+    ranges of time a pass over the strands found.
+    """
     if scope.from_us is not None and scope.until_us is not None and scope.from_us >= scope.until_us:
         return Selection(slice(0, 0), _NONE, np.empty(0))
     places = _places(scope.prefixes, strands)
+    if scope.shapes:
+        places = _shaped(places, scope.shapes, strands)
     base = _positions(places.starts, places.stops)
     place_cut = places.state == _CUT
     timeless = scope.from_us is None and scope.until_us is None
@@ -116,6 +123,25 @@ def _places(prefixes: tuple[str, ...] | None, strands: Strands) -> _Places:
     starts, stops = np.searchsorted(strands.cell, low[order]), np.searchsorted(strands.cell, high[order])
     found = stops > starts
     return _Places(starts[found], stops[found], state[order][found], share[order][found])
+
+
+def _shaped(places: _Places, shapes: tuple[Shape, ...], strands: Strands) -> _Places:
+    """The cells within these places of which all shapes hold something, as a run each."""
+    if not len(strands):
+        return places
+    known = strands.cells
+    low = np.searchsorted(known.key, strands.cell[places.starts])
+    high = np.searchsorted(known.key, strands.cell[places.stops - 1], side="right")
+    cells, owner = _positions(low, high), np.repeat(np.arange(low.size), high - low)
+    key, boxes = known.key[cells], tuple(side[cells] for side in known.box)
+    inside, touched, share = places.state[owner] == _INSIDE, np.ones(key.size, np.bool_), places.share[owner]
+    for shape in shapes:
+        held, met = shape.covers(*boxes)
+        inside, touched = inside & held, touched & met
+        cut = np.flatnonzero(touched & ~held)
+        share[cut] *= shape.share(*(side[cut] for side in boxes))
+    starts, stops = np.searchsorted(strands.cell, key[touched]), np.searchsorted(strands.cell, key[touched], "right")
+    return _Places(starts, stops, np.where(inside, _INSIDE, _CUT).astype(np.int8)[touched], share[touched])
 
 
 def _fine(prefixes: list[tuple[int, int]], strands: Strands) -> tuple[Integers, NDArray[np.int8], Floats]:

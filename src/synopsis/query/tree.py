@@ -21,6 +21,7 @@ FUNCTIONS: Final = {
     "max": (1,),
     "covariance": (2,),
     "correlation": (2,),
+    "quantile": (1,),
 }
 
 
@@ -64,9 +65,11 @@ class Aggregate(Placed):
 
     function: str
     arguments: tuple[Name, ...] = ()
+    share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
 
     def __str__(self) -> str:
-        return f"{self.function}({', '.join(map(str, self.arguments)) or '*'})"
+        arguments = [*map(str, self.arguments), *([] if self.share is None else [str(self.share)])]
+        return f"{self.function}({', '.join(arguments) or '*'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +155,81 @@ class TimeIs(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class OnFeature(Placed):
-    """A predicate on anything else than place and time."""
+class InBox(Placed):
+    """The position lies in a closed box; with west > east it runs over the dateline."""
+
+    south: float
+    west: float
+    north: float
+    east: float
+
+    def __str__(self) -> str:
+        return f"in box {self.south} {self.west} {self.north} {self.east}"
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Placed):
+    """The position lies in the interior of a POLYGON or MULTIPOLYGON, as well-known text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"within {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureIs(Placed):
+    """A feature, or a coordinate of the position, compared with a number: one of < <= = <> >= >."""
+
+    name: Name
+    comparison: str
+    number: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.comparison} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureBetween(Placed):
+    """A feature, or a coordinate of the position, lies in a closed range."""
+
+    name: Name
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.name} between {self.low} and {self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureIn(Placed):
+    """A feature has one of these values."""
+
+    name: Name
+    numbers: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {' '.join(map(str, self.numbers))}"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureNull(Placed):
+    """A feature is absent."""
 
     name: Name
 
     def __str__(self) -> str:
-        return f"something of {self.name}"
+        return f"{self.name} is null"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Placed):
+    """The condition is false."""
+
+    condition: Condition
+
+    def __str__(self) -> str:
+        return f"not ({self.condition})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +239,26 @@ class And(Placed):
     conditions: tuple[Condition, ...] = ()
 
     def __str__(self) -> str:
-        return " and ".join(f"({part})" if isinstance(part, And) else str(part) for part in self.conditions) or "all"
+        return " and ".join(map(_part, self.conditions)) or "all"
 
 
-Condition = InCells | TimeIs | OnFeature | And
+@dataclass(frozen=True, slots=True)
+class Or(Placed):
+    """Any of these holds."""
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(_part, self.conditions))
+
+
+OnPlace = InCells | InBox | Within
+OnFeature = FeatureIs | FeatureBetween | FeatureIn | FeatureNull
+Condition = OnPlace | TimeIs | OnFeature | Not | And | Or
+
+
+def _part(condition: Condition) -> str:
+    return f"({condition})" if isinstance(condition, And | Or) else str(condition)
 
 
 @dataclass(frozen=True, slots=True)

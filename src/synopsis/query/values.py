@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 GUARANTEES: Final = ("exact", "certain", "p95", "heuristic")
 EXACT: Final = GUARANTEES.index("exact")
 CERTAIN: Final = GUARANTEES.index("certain")
+P95: Final = GUARANTEES.index("p95")
+HEURISTIC: Final = GUARANTEES.index("heuristic")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,6 +58,7 @@ class Values:
     low: NDArray[Any]
     high: NDArray[Any]
     guarantee: NDArray[np.int8]  #: positions in GUARANTEES
+    p95: NDArray[np.float64] | None = None  #: values x 2: an interval at 95%, NaN where there is none
 
     @classmethod
     def bounded(cls, estimate: NDArray[Any], low: NDArray[Any], high: NDArray[Any], exact: NDArray[np.bool_]) -> Values:
@@ -72,11 +75,15 @@ class Values:
         guarantee = GUARANTEES[self.guarantee[row]]
         if math.isnan(self.estimate[row]):
             return Value(None, None, None, guarantee)
-        return Value(self.estimate[row].item(), self.low[row].item(), self.high[row].item(), guarantee)
+        p95 = None
+        if self.p95 is not None and not math.isnan(self.p95[row, 0]):
+            p95 = (float(self.p95[row, 0]), float(self.p95[row, 1]))
+        return Value(self.estimate[row].item(), self.low[row].item(), self.high[row].item(), guarantee, p95)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Values:
         """Some of the values, by position."""
-        return Values(self.estimate[rows], self.low[rows], self.high[rows], self.guarantee[rows])
+        p95 = None if self.p95 is None else self.p95[rows]
+        return Values(self.estimate[rows], self.low[rows], self.high[rows], self.guarantee[rows], p95)
 
 
 def written(number: float) -> str:

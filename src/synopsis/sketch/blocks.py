@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.packing import packed, unpacked
@@ -21,13 +23,38 @@ from synopsis.sketch.strata import Strata
 class Block:
     """Packed strata."""
 
-    place_low: int  #: the first and the last place in it
+    place_low: int  #: the first and the last place in it, by their positions in the sketch's table
     place_high: int
     period_low: int
     period_high: int
     head: bytes  #: keys and days
     bins: tuple[bytes, ...]  #: a frame a feature
     paths: tuple[bytes, ...]  #: a frame a feature
+
+    @property
+    def strata(self) -> int:
+        """How many strata it has."""
+        return int(self._keys.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """How many rows it counted."""
+        return int(self._days[0].sum())
+
+    @property
+    def kept(self) -> int:
+        """How many paths it has."""
+        return int(self._days[1].sum())
+
+    @property
+    def _keys(self) -> NDArray[Any]:
+        size = int.from_bytes(self.head[:4], "little")
+        return unpacked(self.head[4 : 4 + size])
+
+    @property
+    def _days(self) -> NDArray[Any]:
+        size = int.from_bytes(self.head[:4], "little")
+        return unpacked(self.head[4 + size :])
 
     @property
     def nbytes(self) -> int:
@@ -38,11 +65,12 @@ class Block:
 def closed(strata: Strata, contexts: Contexts) -> Block:
     """Strata as a block."""
     lengths = np.diff(strata.day_offset)
-    keys = packed(np.stack((strata.place, strata.period, strata.day_first, lengths)))
+    low = int(strata.place.min())
+    keys = packed(np.stack((strata.place - low, strata.period, strata.day_first, lengths)))
     days = packed(np.stack((strata.day_rows, strata.day_kept)))
     ranks = contexts.ranks(strata.codes)
     return Block(
-        int(strata.place.min()),
+        low,
         int(strata.place.max()),
         int(strata.period.min()),
         int(strata.period.max()),
@@ -54,15 +82,14 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
 
 def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
     """The strata of a block, with the bins and paths of these features only, in this order."""
-    size = int.from_bytes(block.head[:4], "little")
-    place, period, day_first, lengths = unpacked(block.head[4 : 4 + size]).astype(np.int64)
-    day_rows, day_kept = unpacked(block.head[4 + size :]).astype(np.int64)
+    place, period, day_first, lengths = block._keys.astype(np.int64)
+    day_rows, day_kept = block._days.astype(np.int64)
     bins = [_opened_bins(block.bins[feature]) for feature in features]
     known: dict[int, Codes] = {}
     for feature in contexts.needed(set(features)):
         known[feature] = contexts.code_of(feature, unpacked(block.paths[feature]), known)
     return Strata(
-        place=place,
+        place=place + block.place_low,
         period=period,
         starts=np.stack([each[0] for each in bins]),
         top=np.stack([each[1] for each in bins]),

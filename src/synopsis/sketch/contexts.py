@@ -55,6 +55,11 @@ class Contexts:
             centres[feature] = best
         return cls(parents, centres)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.parents.nbytes + self.centres.nbytes
+
     def ranks(self, codes: Codes) -> Codes:
         """Codes, features x paths, as ranks. Cost is proportional to codes."""
         return np.stack([self._ranks_of(codes, feature) for feature in range(len(codes))])

@@ -45,7 +45,15 @@ class MassAxis:
             low = (np.ceil(low / step - _NEAR) - 0.5 + above) * step
             high = np.maximum((np.floor(high / step + _NEAR) + 0.5 - below) * step, low)
         low, high = np.nan_to_num(low), np.nan_to_num(high)  # a feature that nobody has ever sent
-        mean, share = scales.means[feature], scales.masses[feature] + _TRACE
+        mean, share = scales.means[feature].astype(np.float64), scales.masses[feature].astype(np.float64) + _TRACE
+        mean = np.clip(mean, low, high)  # kept as float32, it may have slipped out
+        # Rows lie around their mean: a bin from 400 to 500 may hold 500 alone.
+        reach = np.maximum(np.minimum(mean - low, high - mean), step / 2)
+        seen = scales.masses[feature] > 0
+        low, high = (
+            np.where(seen, np.maximum(low, mean - reach), low),
+            np.where(seen, np.minimum(high, mean + reach), high),
+        )
         square = mean**2 + np.maximum((high - low) ** 2 - step**2, 0.0) / 12
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2

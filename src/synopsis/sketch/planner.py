@@ -40,6 +40,11 @@ def promised(spec: Spec) -> Layout | None:
     return Layout(spec.features, 5 * precision, str(bucket), spec.timezone)
 
 
+def finest(spec: Spec) -> Layout:
+    """The finest grain that the spec allows: that of a sketch whose summary holds everything."""
+    return Layout(spec.features, 5 * spec.precision, str(bucket_of(spec.bucket, "bucket")), spec.timezone)
+
+
 def candidates(spec: Spec) -> list[Layout]:
     """The layouts that the planner may choose from: every geohash length up to `precision`, every enclosing bucket."""
     spans = ladder(bucket_of(spec.bucket, "bucket"))

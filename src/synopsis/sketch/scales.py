@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from synopsis.grid.density import distinct
 from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch.moments import Floats
+from synopsis.sketch.ticks import ABSENT_TICK, MOST_ATOMS, Ticks
 
 #: Most fine bins of a feature. A byte also holds ABSENT, and one past the last bin.
 MOST_FINE = 250
@@ -21,30 +22,66 @@ MOST_FINE = 250
 #: The fine code of a value that is not there.
 ABSENT = 255
 
+#: Share of the values that lie on a grid if there is one: some are averages of two.
+_ON_GRID = 0.95
+
+#: What more of the values share is left aside when a grid is sought.
+_MODE_SHARE = 0.2
+
 Codes = NDArray[np.uint8]
+Shorts = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Scales:
     """One fine quantizer a feature, and between which values all rows lie."""
 
-    quantizers: tuple[Quantizer, ...]
-    means: tuple[Floats, ...]  #: the mean of the values in each fine bin, as far as the fit knew them
-    masses: tuple[Floats, ...]  #: the share of the values in each fine bin, likewise
+    quantizers: tuple[Quantizer, ...]  #: their edges lie where ticks begin
+    ticks: tuple[Ticks, ...]
+    means: tuple[Shorts, ...]  #: the mean of the values in each fine bin, as far as the fit knew them
+    masses: tuple[Shorts, ...]  #: the share of the values in each fine bin, likewise
     steps: Floats  #: the grid that each feature's values lie on, as 0.1; 0 where they lie on none
     low: Floats  #: the lowest value of each feature; +inf where there is none
     high: Floats
 
     @classmethod
-    def fit(cls, values: NDArray[np.float64], fine: int = MOST_FINE) -> Scales:
-        """Scales of values in memory, features x rows; NaN is absent."""
+    def fit(
+        cls,
+        values: NDArray[np.float64],
+        fine: int = MOST_FINE,
+        low: Floats | None = None,
+        high: Floats | None = None,
+    ) -> Scales:
+        """Scales of values in memory, features x rows; NaN is absent.
+
+        `low` and `high` are the ends of all values where these are only some of them.
+        """
         present = [row[~np.isnan(row)] for row in values]
-        quantizers = tuple(fine_quantizer(row, None, fine) for row in present)
-        found = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
-        means, masses = tuple(each[0] for each in found), tuple(each[1] for each in found)
-        low = np.array([row.min(initial=np.inf) for row in present])
+        low = np.array([row.min(initial=np.inf) for row in present]) if low is None else low
+        high = np.array([row.max(initial=-np.inf) for row in present]) if high is None else high
         steps = np.array([grid_step(row) for row in present])
-        return cls(quantizers, means, masses, steps, low, np.array([row.max(initial=-np.inf) for row in present]))
+        quantizers, ticks = [], []
+        for feature, row in enumerate(present):
+            found, tick = _on_ticks(fine_quantizer(row, None, fine), row, low[feature], high[feature], steps[feature])
+            quantizers.append(found)
+            ticks.append(tick)
+        moments = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
+        means, masses = (tuple(each[part].astype(np.float32) for each in moments) for part in (0, 1))
+        return cls(tuple(quantizers), tuple(ticks), means, masses, steps, low, high)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        edges = sum(each.edges.nbytes + each.atoms.nbytes for each in self.quantizers)
+        shares = sum(each.nbytes for each in (*self.means, *self.masses))
+        return edges + shares + self.steps.nbytes + self.low.nbytes + self.high.nbytes
+
+    def code_of_tick(self, feature: int) -> Codes:
+        """The fine code of every tick of a feature: a table of 65,536 bytes."""
+        edges = self.ticks[feature].of(self.quantizers[feature].edges)
+        table = np.searchsorted(edges, np.arange(ABSENT_TICK + 1), side="right").astype(np.uint8)
+        table[ABSENT_TICK] = ABSENT
+        return table
 
     def codes(self, values: NDArray[np.float64]) -> Codes:
         """Features x rows of values as fine codes."""
@@ -65,6 +102,22 @@ class Scales:
     def widened(self, low: Floats, high: Floats) -> Scales:
         """The same bins, with room for values that reach further."""
         return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
+
+
+def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, step: float) -> tuple[Quantizer, Ticks]:
+    """The same bins with edges where ticks begin. Values on a grid need no atoms: each has a tick of its own."""
+    atoms = quantizer.atoms
+    if len(atoms) > MOST_ATOMS:  # the heaviest
+        counts = np.bincount(np.searchsorted(atoms, values[np.isin(values, atoms)]), minlength=len(atoms))
+        atoms = np.sort(atoms[np.argsort(-counts, kind="stable")[:MOST_ATOMS]])
+    ticks = Ticks.between(low, high, step, atoms)
+    if not ticks.atoms:  # an atom's two edges become those of its tick
+        above = np.isin(quantizer.edges, np.nextafter(quantizer.atoms, np.inf))
+        at = np.isin(quantizer.edges, quantizer.atoms)
+        moved = quantizer.edges + (above.astype(np.float64) - at) * ticks.step / 2
+        return Quantizer(ticks.snapped(moved), np.empty(0), quantizer.low, quantizer.high), ticks
+    kept = np.array(ticks.atoms)
+    return Quantizer(ticks.snapped(quantizer.edges), kept, quantizer.low, quantizer.high), ticks
 
 
 def fine_quantizer(
@@ -105,14 +158,20 @@ def fine_moments(
 
 
 def grid_step(values: NDArray[np.float64]) -> float:
-    """The coarsest decimal step of which all values are multiples, or 0. Values may have come as float32.
+    """The coarsest decimal step of which nearly all values are multiples, or 0. They may have come as float32.
+
+    One value that stands for many rows, as no rain does, says nothing about the grid of the others.
 
     >>> grid_step(np.array([21.5, 21.4, 30.0])), grid_step(np.array([1.0, 2.0])), grid_step(np.array([0.1234567]))
     (0.1, 1.0, 0.0)
     """
-    size = np.abs(values).max(initial=0.0)
+    points, counts = np.unique(values, return_counts=True)
+    if counts.size and counts.max() > max(_MODE_SHARE * values.size, 1):
+        points, counts = np.delete(points, counts.argmax()), np.delete(counts, counts.argmax())
+    size = np.abs(points).max(initial=0.0)
     for step in (1.0, 0.5, 0.1, 0.05, 0.01, 0.001):
-        steps = values / step
-        if values.size and (np.abs(steps - np.round(steps)) <= 1e-7 * max(size, step) / step + 1e-9).all():
+        steps = points / step
+        near = np.abs(steps - np.round(steps)) <= 1e-7 * max(size, step) / step + 1e-9
+        if points.size and counts[near].sum() >= _ON_GRID * counts.sum():
             return step
     return 0.0

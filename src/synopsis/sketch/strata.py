@@ -9,7 +9,7 @@ Arrays here are plain; `blocks` packs them. Strata are sorted by place, then per
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
+from synopsis.sketch.tallies import DAY_US, Tallies
 
 #: A fine bin that holds more of a stratum's rows than this gets a bin of its own.
 ATOM_SHARE = 0.2
@@ -78,45 +79,41 @@ class Strata:
 def fitted(
     scales: Scales, place: Integers, period: Integers, day: Integers, fine: Codes, kept: NDArray[np.bool_], bins: int
 ) -> Strata:
-    """Strata of rows, sorted by place, period and day, from their fine codes; `kept` says whose paths stay.
+    """Strata of rows in memory, from their fine codes; `kept` says whose paths stay. The plain way."""
+    number = place.astype(np.float64)
+    tallies = Tallies.of(number, number, period, day * DAY_US, fine, kept)
+    return from_tallies(scales, replace(tallies, place=tallies.latitude.astype(np.int64)[tallies.place]), bins)
 
-    Cost is proportional to rows times features, and to strata times fine bins.
+
+def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
+    """Strata with bins of their own, from the counts of fine codes.
+
+    Cost is proportional to strata times fine bins, and to kept rows, times features.
     """
-    new = np.append(True, (place[1:] != place[:-1]) | (period[1:] != period[:-1]))
-    stratum = np.cumsum(new) - 1
-    first = np.flatnonzero(new)
-    parts = [
-        _binned(fine[feature], stratum, first.size, scales.quantizers[feature].bins, bins)
-        for feature in range(len(fine))
-    ]
-    starts = np.stack([part[0] for part in parts])
-    coarse = np.stack([part[2] for part in parts])
-    counts = np.stack([_counted(row, stratum, first.size, bins + 1) for row in coarse])
-    middles = np.stack(
-        [
-            _middles(scales, feature, fine[feature], coarse[feature], stratum, first.size, bins)
-            for feature in range(len(fine))
-        ]
-    )
-    top = np.stack([part[1] for part in parts])
-    last = np.append(first[1:], place.size) - 1
-    lengths = day[last] - day[first] + 1
-    day_offset = np.append(0, np.cumsum(lengths))
-    at = day - day[first][stratum] + day_offset[:-1][stratum]
+    parts = [_binned(tallies.mass[feature], scales, feature, bins) for feature in range(len(tallies.mass))]
+    bounds = np.searchsorted(tallies.day_stratum, np.arange(tallies.place.size + 1))
+    first, last = tallies.day[bounds[:-1]], tallies.day[bounds[1:] - 1]
+    day_offset = np.append(0, np.cumsum(last - first + 1))
+    at = tallies.day - first[tallies.day_stratum] + day_offset[tallies.day_stratum]
+    kept_day = tallies.kept_us // DAY_US - first[tallies.kept_stratum] + day_offset[tallies.kept_stratum]
+    day_rows = np.zeros(int(day_offset[-1]), np.int64)
+    day_rows[at] = tallies.day_rows
     plain = Strata(
-        place=place[first],
-        period=period[first],
-        starts=starts,
-        top=top,
-        counts=counts,
-        tilt=np.zeros(starts.shape, np.int8),
-        day_first=day[first],
+        place=tallies.place,
+        period=tallies.period,
+        starts=np.stack([part.starts for part in parts]),
+        top=np.stack([part.top for part in parts]),
+        counts=np.stack([part.counts for part in parts]),
+        tilt=np.zeros((len(parts), tallies.place.size, bins), np.int8),
+        day_first=first,
         day_offset=day_offset,
-        day_rows=np.bincount(at, minlength=int(day_offset[-1])),
-        day_kept=np.bincount(at[kept], minlength=int(day_offset[-1])),
-        codes=coarse[:, kept],
+        day_rows=day_rows,
+        day_kept=np.bincount(kept_day, minlength=day_rows.size),
+        codes=np.stack(
+            [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
+        ),
     )
-    tilt = np.stack([_tilted(middles[feature], plain, scales, feature) for feature in range(len(fine))])
+    tilt = np.stack([_tilted(part.mean, plain, scales, feature) for feature, part in enumerate(parts)])
     return Strata(**{**vars(plain), "tilt": tilt})
 
 
@@ -140,17 +137,31 @@ def bin_ranges(strata: Strata, scales: Scales, feature: int, position: int | Non
     )
 
 
-def _binned(fine: Codes, stratum: Integers, strata: int, fine_bins: int, bins: int) -> tuple[Codes, Codes, Codes]:
-    """Starts and top of one feature's bins in every stratum, and the bin of every row."""
-    present = fine != ABSENT
-    mass = np.bincount(stratum[present] * fine_bins + fine[present], minlength=strata * fine_bins)
-    mass = mass.reshape(strata, fine_bins)
+@dataclass(frozen=True)
+class _Binned:
+    """One feature's bins in every stratum."""
+
+    starts: Codes
+    top: Codes
+    bin_of: Codes  #: strata x fine codes, absent among them
+    counts: Integers  #: strata x (bins + 1)
+    mean: Floats  #: strata x bins: of the values, as far as fine bins tell; NaN where there are none
+
+
+def _binned(tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int) -> _Binned:
+    fine = scales.quantizers[feature].bins
+    mass = tallied[:, :fine].astype(np.int64)
     begins = _begins(mass, bins)
     starts, top = _compacted(begins, mass, bins)
-    bin_of = np.cumsum(begins, axis=1) - 1
-    coarse = np.full(fine.size, bins, np.uint8)
-    coarse[present] = bin_of[stratum[present], fine[present]]
-    return starts, top, coarse
+    bin_of = np.full(tallied.shape, bins, np.uint8)
+    bin_of[:, :fine] = np.maximum(np.cumsum(begins, axis=1) - 1, 0)
+    key = (np.arange(len(mass))[:, None] * bins + bin_of[:, :fine]).reshape(-1)
+    counts = np.bincount(key, mass.reshape(-1), len(mass) * bins).reshape(-1, bins)
+    total = np.bincount(key, (mass * scales.means[feature].astype(np.float64)).reshape(-1), len(mass) * bins)
+    with np.errstate(invalid="ignore"):
+        mean = total.reshape(-1, bins) / counts
+    counts = np.concatenate((counts, tallied[:, ABSENT:].astype(np.float64)), axis=1).astype(np.int64)
+    return _Binned(starts, top, bin_of, counts, mean)
 
 
 def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
@@ -201,22 +212,6 @@ def _compacted(begins: NDArray[np.bool_], mass: Integers, bins: int) -> tuple[Co
     position = np.cumsum(begins, axis=1)[stratum, code] - 1
     starts[stratum, position] = code
     return starts.astype(np.uint8), top.astype(np.uint8)
-
-
-def _counted(codes: Codes, stratum: Integers, strata: int, width: int) -> Integers:
-    return np.bincount(stratum * width + codes, minlength=strata * width).reshape(strata, width)
-
-
-def _middles(
-    scales: Scales, feature: int, fine: Codes, coarse: Codes, stratum: Integers, strata: int, bins: int
-) -> Floats:
-    """Strata x bins: the mean of the values in each bin, as far as fine bins tell; NaN where there are none."""
-    present = fine != ABSENT
-    key = stratum[present] * bins + coarse[present]
-    count = np.bincount(key, minlength=strata * bins)
-    total = np.bincount(key, scales.means[feature][fine[present]], minlength=strata * bins)
-    with np.errstate(invalid="ignore"):
-        return (total / count).reshape(strata, bins)
 
 
 def _tilted(mean: Floats, strata: Strata, scales: Scales, feature: int) -> NDArray[np.int8]:

@@ -1,6 +1,10 @@
 """Building: a source, a spec, a target; afterwards the sketch holds the source's rows, once.
 
-    source ─▶ observations ─▶ plan ─▶ sums and strands in the executors ─▶ files ─▶ rejects ─▶ one commit
+    source ─▶ observations ─┬─▶ plan ─▶ sums and strands in the executors ─▶ files ─▶ rejects ─▶ one commit
+                            └─▶ statistics ─▶ plan ─▶ tallies and strata in the executors ─▶ summary ─▶ the same
+
+A promised grain makes strands; without a promise the sketch is a summary of strata and paths, and strands only where
+the budget has no room for one.
 
 Nothing is visible before the commit, and what a build leaves that no commit names it takes away again. One that was
 killed leaves files that nobody sees.
@@ -10,21 +14,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from synopsis.core.errors import BadTarget, BudgetTooSmall, EmptySource, RowsRejected, SpecDiffers
 from synopsis.core.report import Report
 from synopsis.core.spec import Spec
 from synopsis.sketch import planner
+from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.scales import Scales
 from synopsis.sketch.strands import Strands
-from synopsis.spark import aggregate, jobs, progress
+from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.spark import aggregate, jobs, paths, progress
 from synopsis.spark import session as sessions
+from synopsis.spark.aggregate import Outcome
 from synopsis.spark.observations import Observations, observations
 from synopsis.spark.sources import Source, located, opened
+from synopsis.store import summaries
 from synopsis.store.codec import to_table
 from synopsis.store.files import Written, new_attempt, write_file
 from synopsis.store.store import Batch, State, Store
@@ -94,21 +104,19 @@ def _add(
     """Write the files of one batch and commit them."""
     attempt, was_there = new_attempt(), store.exists()
     state = store.state()
-    layout = state.layout if state else planner.promised(spec) or _planned(spark, observed, spec, bar)
+    summary = store.summary(state) if state else None
     committed: tuple[Written, ...] = ()
     try:
+        if summary is not None or (state is None and spec.exact_at is None):
+            adding = _Paths.planned(spark, observed, spec, summary, bar)
+            if adding is not None:
+                return _add_paths(adding, source, store, name, strict, attempt, began)
+        layout = state.layout if state else planner.promised(spec) or _planned(spark, observed, spec, bar)
         with progress.watched(spark, "summing", bar):
             outcome = aggregate.write_strands(observed, layout, store.sketch_place, attempt)
-        rejected = sum(outcome.rejected.values())
-        if not outcome.rows:
-            raise EmptySource(source, rejected)
-        if rejected and strict:
-            raise RowsRejected(outcome.rejected)
+        rejected = _accepted(outcome, source, strict)
         _check_budget(spec, layout, sum(file.rows for file in outcome.files))
-        rejects: tuple[Written, ...] = ()
-        if rejected:
-            with progress.watched(spark, "setting rows aside", bar):
-                rejects = aggregate.write_rejects(observed, name, store.rejects_place, attempt)
+        rejects = _rejects(spark, observed, name, store, attempt, bar) if rejected else ()
         made = Batch(name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
         strands, committed = _commit(store, spec, layout, outcome.files, made, rejects, attempt)
     finally:
@@ -127,6 +135,143 @@ def _add(
         reasons=outcome.rejected,
         missing=outcome.missing,
     )
+
+
+def _accepted(outcome: Outcome, source: str, strict: bool) -> int:
+    """How many rows were set aside; an error where none is left, or none may be set aside."""
+    rejected = sum(outcome.rejected.values())
+    if not outcome.rows:
+        raise EmptySource(source, rejected)
+    if rejected and strict:
+        raise RowsRejected(outcome.rejected)
+    return rejected
+
+
+def _rejects(
+    spark: SparkSession, observed: Observations, name: str, store: Store, attempt: str, bar: progress.Show
+) -> tuple[Written, ...]:
+    with progress.watched(spark, "setting rows aside", bar):
+        return aggregate.write_rejects(observed, name, store.rejects_place, attempt)
+
+
+# --- summaries --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """A batch that becomes part of a summary: everything that does not change when another build comes first."""
+
+    spark: SparkSession
+    observed: Observations
+    spec: Spec
+    found: paths.Statistics
+    scales: Scales
+    contexts: Contexts
+    layout: PathLayout
+    bar: progress.Show
+
+    @classmethod
+    def planned(
+        cls, spark: SparkSession, observed: Observations, spec: Spec, before: Summary | None, bar: progress.Show
+    ) -> _Paths | None:
+        """With the layout of the summary that is there, or a new one; None where the budget has no room for any."""
+        with progress.watched(spark, "planning", bar):
+            found = paths.statistics(observed)
+            if before is None and found.outcome.rows:
+                plan = paths.plan(observed, spec, found, spec.memory)
+                if plan is None:
+                    return None
+                scales, cost = plan
+                return cls(spark, observed, spec, found, scales, cost.contexts, cost.layout, bar)
+        if before is None:  # nothing to plan from: what is added says why
+            return cls(spark, observed, spec, found, Scales.fit(np.empty((len(spec.features), 0))), *_NOTHING, bar)
+        return cls(spark, observed, spec, found, before.scales, before.contexts, before.layout, bar)
+
+    def fits(self, before: Summary) -> bool:
+        """Whether a summary has the same layout."""
+        same = self.scales.quantizers == before.scales.quantizers and self.layout == before.layout
+        return same and np.array_equal(self.contexts.centres, before.contexts.centres)
+
+    def again(self, before: Summary) -> _Paths:
+        """The same batch in the layout of another summary."""
+        return replace(self, scales=before.scales, contexts=before.contexts, layout=before.layout)
+
+    def summary(self) -> Summary:
+        """The summary of the batch. The heavy part."""
+        with progress.watched(self.spark, "summarising", self.bar):
+            return paths.summarised(self.observed, self.spec, self.scales, self.contexts, self.layout)
+
+
+_NOTHING = (Contexts(np.empty((0, 2), np.int64), np.empty((0, 0, 0), np.uint8)), PathLayout(1, 1, 1.0, 1, True))
+
+
+def _add_paths(
+    adding: _Paths, source: str, store: Store, name: str, strict: bool, attempt: str, began: float
+) -> Report:
+    """Make the summary of one batch, add it to what is there, and commit the sum."""
+    outcome, spec = adding.found.outcome, adding.spec
+    rejected = _accepted(outcome, source, strict)
+    new = adding.summary()
+    rejects = _rejects(adding.spark, adding.observed, name, store, attempt, adding.bar) if rejected else ()
+    batch = Batch(name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
+    layout = planner.finest(spec)
+    rejects_version = None
+    kept: list[Written] = [*rejects]
+    try:
+        for _ in range(_TRIES):
+            state = store.state()
+            if state is not None and store.has_batch(name):
+                return _repeated(store, name, began)
+            _check_spec(state, spec, store)
+            before = store.summary(state) if state else None
+            if state is not None and before is None:
+                raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
+            if before is not None and not adding.fits(before):  # another build came first, and planned its own
+                adding = adding.again(before)
+                new = adding.summary()
+            whole = new if before is None else before + new
+            whole = replace(whole, scales=whole.scales.widened(adding.found.low, adding.found.high)).within(spec.memory)
+            if whole.nbytes > spec.memory:
+                raise BudgetTooSmall("the counts of all places and days", whole.nbytes, spec.memory)
+            store.prepare()
+            if rejects and rejects_version is None:
+                rejects_version = store.add_rejects(rejects)
+            file = write_file(summaries.to_table(whole), store.paths_place, attempt)
+            kept.append(file)
+            versions = [rejects_version, state.rejects_version if state else None]
+            if store.commit(
+                spec,
+                layout,
+                (),
+                batch,
+                attempt=attempt,
+                after=state,
+                rejects_version=max((version for version in versions if version is not None), default=None),
+                paths_version=store.put_summary(file),
+            ):
+                return _reported(whole, outcome, rejected, store, name, began)
+    finally:
+        store.discard(attempt, kept)
+    raise BadTarget(f"other builds kept changing {store.place}; nothing was added, try again when they are done")
+
+
+def _reported(summary: Summary, outcome: Outcome, rejected: int, store: Store, name: str, began: float) -> Report:
+    return Report(
+        rows=outcome.rows,
+        rejected=rejected,
+        leaves=summary.strata,
+        sketch_bytes=summary.nbytes,
+        stored_bytes=store.stored_bytes(),
+        seconds=time.monotonic() - began,
+        grain=summary.grain,
+        batch=name,
+        reasons=outcome.rejected,
+        missing=outcome.missing,
+        kind="strata",
+    )
+
+
+# --- strands ----------------------------------------------------------------------------------------------------------
 
 
 def _planned(spark: SparkSession, observed: Observations, spec: Spec, bar: progress.Show) -> Layout:
@@ -228,15 +373,16 @@ def _check_spec(state: State | None, spec: Spec, store: Store) -> None:
 
 def _repeated(store: Store, batch: str, began: float) -> Report:
     state = store.require_state()
-    strands = store.strands(state)
+    strands, summary = store.strands(state), store.summary(state)
     return Report(
         rows=0,
         rejected=0,
-        leaves=len(strands),
-        sketch_bytes=strands.nbytes,
+        leaves=len(strands) if summary is None else summary.strata,
+        sketch_bytes=strands.nbytes if summary is None else summary.nbytes,
         stored_bytes=store.stored_bytes(),
         seconds=time.monotonic() - began,
-        grain=state.layout.grain,
+        grain=state.layout.grain if summary is None else summary.grain,
         batch=batch,
         repeated=True,
+        kind="strands" if summary is None else "strata",
     )

@@ -2,6 +2,7 @@
 
     weather.syn/
       sketch/    strands; its commits carry spec, layout, batch and the versions of the other tables
+      paths/     the summary: strata and packed paths; each commit's is whole, and replaces the one before
       rejects/   rows without a usable place or time, with the reason; written first, reached through a sketch commit
 
 Delta has no transaction over several tables. So everything else is written before, and becomes visible when the
@@ -32,15 +33,20 @@ from synopsis.core.errors import BadTarget, ForeignFormat, NotASketch
 from synopsis.core.spec import Spec
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
+from synopsis.sketch.summary import Summary
+from synopsis.store import summaries
 from synopsis.store.codec import SCHEMA, from_table
 from synopsis.store.files import Written, folder, read_files
 
 #: What this release writes and reads.
-FORMAT = "1"
+FORMAT = "2"
 _FORMAT_PROPERTY = "synopsis.format"
 _REJECTS_SCHEMA = pa.schema([(name, pa.string()) for name in ("batch", "attempt", "reason", "row")])
-_TABLES = ("sketch", "rejects")
+_TABLES = ("sketch", "paths", "rejects")
 _TURN = "synopsis.turn"
+
+#: How often a table is written again that another build overtook.
+_TRIES = 8
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class State:
     layout: Layout
     files: tuple[str, ...]
     rejects_version: int | None
+    paths_version: int | None = None
 
 
 class Store:
@@ -74,6 +81,7 @@ class Store:
         whole = self.place if "://" in self.place else str(Path(place).absolute())
         self.sketch_place = f"{whole}/sketch"
         self.rejects_place = f"{whole}/rejects"
+        self.paths_place = f"{whole}/paths"
 
     def state(self) -> State | None:
         """The last committed state; None where nothing was ever committed."""
@@ -81,13 +89,13 @@ class Store:
         commit = _last_commit(table) if table else None
         if table is None or commit is None:
             return None
-        version = json.loads(commit["synopsis.rejects_version"])
         return State(
             table.version(),
             Spec.from_dict(json.loads(commit["synopsis.spec"])),
             Layout.from_dict(json.loads(commit["synopsis.layout"])),
             tuple(sorted(_names(table))),
-            version,
+            json.loads(commit["synopsis.rejects_version"]),
+            json.loads(commit["synopsis.paths_version"]),
         )
 
     def require_state(self) -> State:
@@ -104,6 +112,13 @@ class Store:
     def read_strands(self, names: Sequence[str], layout: Layout) -> Strands:
         """The strands of these files, committed or not."""
         return from_table(read_files(self.sketch_place, list(names), SCHEMA), layout)
+
+    def summary(self, state: State) -> Summary | None:
+        """The summary of a state, if it has one. Cost is proportional to its bytes."""
+        if state.paths_version is None:
+            return None
+        names = _names(DeltaTable(self.paths_place, version=state.paths_version))
+        return summaries.from_table(read_files(self.paths_place, names, summaries.SCHEMA))
 
     def rejects(self, state: State) -> pa.Table:
         """The rejected rows of committed batches: batch, reason, and the row as JSON."""
@@ -152,13 +167,13 @@ class Store:
                 raise BadTarget(
                     f"{self.place} holds {strange[0]!r}, so it is not a sketch; give another folder, or empty it"
                 )
-        for place in (self.sketch_place, self.rejects_place):
+        for place in self._places:
             self._table(place)
 
     def prepare(self) -> None:
         """Make the place ours: create the tables where they are missing."""
         self.check()
-        for place, schema in ((self.sketch_place, SCHEMA), (self.rejects_place, _REJECTS_SCHEMA)):
+        for place, schema in zip(self._places, (SCHEMA, summaries.SCHEMA, _REJECTS_SCHEMA), strict=True):
             if not DeltaTable.is_deltatable(place):
                 _create(place, schema)
 
@@ -173,7 +188,7 @@ class Store:
         `was_there` says that the place itself stood before the attempt, so that it stays even when it is empty.
         """
         kept = {file.name for file in keep}
-        for place in (self.sketch_place, self.rejects_place):
+        for place in self._places:
             with contextlib.suppress(OSError, DeltaError):  # then it stays, unseen
                 system, path = folder(place)
                 entries = system.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True))
@@ -183,9 +198,21 @@ class Store:
                 for name in mine:
                     system.delete_file(f"{path}/{name}")
         if "://" not in self.place:
-            for place in (self.sketch_place, self.rejects_place, *(() if was_there else (self.place,))):
+            for place in (*self._places, *(() if was_there else (self.place,))):
                 with contextlib.suppress(OSError):  # not empty, or never made
                     Path(place).rmdir()
+
+    def put_summary(self, file: Written) -> int:
+        """Make a file the whole summary; returns the version that holds it. Invisible until `commit` names it."""
+        for _ in range(_TRIES):
+            table = DeltaTable(self.paths_place)
+            with contextlib.suppress(CommitFailedError):  # another build put its own just now
+                _write(table, [file], [], {}, "overwrite")
+                table.update_incremental()
+                for version in range(int(table.version()), -1, -1):  # it may have been overtaken already
+                    if file.name in _names(DeltaTable(self.paths_place, version=version)):
+                        return version
+        raise BadTarget(f"other builds kept changing {self.place}; nothing was added, try again when they are done")
 
     def add_rejects(self, files: Sequence[Written]) -> int:
         """Append rejected rows; returns a version that holds them. Invisible until `commit` names their attempt."""
@@ -204,6 +231,7 @@ class Store:
         attempt: str,
         after: State | None,
         rejects_version: int | None,
+        paths_version: int | None = None,
         replace: bool = False,
     ) -> bool:
         """Make a batch visible, all of it at once; `replace` drops the files committed before.
@@ -221,6 +249,7 @@ class Store:
             "synopsis.missing": json.dumps(batch.missing),
             "synopsis.watermark": json.dumps(batch.watermark_us),
             "synopsis.rejects_version": json.dumps(rejects_version),
+            "synopsis.paths_version": json.dumps(paths_version),
         }
         table = DeltaTable(self.sketch_place, version=after.version if after else None)
         if after is None and table.transaction_version(_TURN) is not None:
@@ -245,6 +274,10 @@ class Store:
         system, path = folder(self.place)
         entries = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
         return sum(entry.size for entry in entries if entry.type == pyarrow.fs.FileType.File)
+
+    @property
+    def _places(self) -> tuple[str, str, str]:
+        return self.sketch_place, self.paths_place, self.rejects_place
 
     def _table(self, place: str) -> DeltaTable | None:
         if not DeltaTable.is_deltatable(place):

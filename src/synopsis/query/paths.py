@@ -1,0 +1,423 @@
+"""Questions to a summary: which strata are in scope, what their paths say, and what their counts make certain.
+
+A place is in scope or not, and so is a day, but for the first and the last of a range of time, which may be cut. Only
+the blocks that hold such places and days are opened, and only the frames of the features that the question names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.core.errors import BadQuery
+from synopsis.grid import geohash
+from synopsis.grid.buckets import Bucket
+from synopsis.query import strata as certain
+from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
+from synopsis.query.binding import Plan, Scope, Source, Statistic
+from synopsis.query.estimate import Estimates
+from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
+from synopsis.query.tree import CellKey
+from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
+from synopsis.sketch import blocks
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Strata, bin_ranges
+from synopsis.sketch.summary import Summary
+
+_DAY: Final = Bucket.parse("1d")
+
+#: Groups that one answer may have: each is evaluated by itself.
+_MOST_GROUPS: Final = 10_000
+
+
+def evaluate(summary: Summary, layout: Layout, asked: Plan) -> Answer:
+    """The answer to a bound question.
+
+    Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
+    """
+    statistics = [source for _, source in asked.columns if isinstance(source, Statistic)]
+    statistics += [source for source, _ in asked.order if isinstance(source, Statistic)]
+    features = tuple(sorted({*_features(asked.condition), *(f for each in statistics for f in each.features)}))
+    opened = _Opened.of(summary, layout, asked.scope, features)
+    groups = list(_groups(opened, asked))
+    values = {each: [group.statistic(each) for group in groups] for each in dict.fromkeys(statistics)}
+    rows = _order(groups, values, asked)
+    return Answer({name: _column(source, groups, values, rows, layout) for name, source in asked.columns})
+
+
+def _features(condition: Condition) -> set[int]:
+    if isinstance(condition, Between | IsNull):
+        return {condition.feature}
+    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+    return set().union(*map(_features, parts))
+
+
+# --- what is in scope -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Strata in scope, and how much of each of their days is."""
+
+    summary: Summary
+    layout: Layout
+    features: tuple[int, ...]
+    strata: Strata | None  #: None where nothing is in scope
+    begin_us: int | None
+    end_us: int | None
+
+    @classmethod
+    def of(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
+        """The strata of all places in scope that have days in scope."""
+        begin, end = scope.from_us, scope.until_us
+        chosen = _places(summary, scope)
+        before = np.append(0, np.cumsum(chosen))
+        parts = []
+        if begin is None or end is None or begin < end:
+            for block in summary.blocks:
+                if before[block.place_high + 1] > before[block.place_low]:
+                    part = blocks.opened(block, summary.contexts, features)
+                    keep = chosen[part.place] & _touched(part, layout, begin, end)
+                    if keep.any():
+                        parts.append(part if keep.all() else taken(part, keep))
+        return cls(summary, layout, features, joined(parts) if parts else None, begin, end)
+
+    def covered(self, begin: int | None, end: int | None) -> Floats:
+        """The share of each day that lies in a span of time."""
+        assert self.strata is not None
+        return _covered(self.strata, self.layout, begin, end)
+
+
+def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
+    """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
+    chosen = np.ones(summary.latitude.size, np.bool_)
+    if scope.prefixes is not None:
+        chosen &= False
+        by_length: dict[int, list[int]] = {}
+        for prefix in scope.prefixes:
+            by_length.setdefault(len(prefix), []).append(geohash.parse(prefix)[0])
+        for length, cells in by_length.items():
+            own = geohash.encode(summary.latitude, summary.longitude, length * geohash.BITS_PER_CHARACTER)
+            chosen |= np.isin(own, cells)
+    for shape in scope.shapes:
+        chosen &= shape.holds(summary.latitude, summary.longitude)
+    return chosen
+
+
+def _day_us(day: Integers, layout: Layout) -> Integers:
+    """The first instant of each day."""
+    if layout.timezone == "UTC":
+        return day * 86_400_000_000
+    return _DAY.starts_us(day, layout.zone)
+
+
+def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
+    lengths = np.diff(strata.day_offset)
+    first, last = _day_us(strata.day_first, layout), _day_us(strata.day_first + lengths, layout)
+    touched = np.ones(len(strata), np.bool_)
+    if begin is not None:
+        touched &= last > begin
+    if end is not None:
+        touched &= first < end
+    return touched
+
+
+def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
+    if begin is None and end is None:
+        return np.ones(strata.day_rows.size)
+    first, last = _day_us(strata.day, layout), _day_us(strata.day + 1, layout)
+    left = first if begin is None else np.maximum(first, begin)
+    right = last if end is None else np.minimum(last, end)
+    return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
+
+
+def taken(strata: Strata, keep: NDArray[np.bool_]) -> Strata:
+    """Some strata, with their days and paths."""
+    lengths = np.diff(strata.day_offset)
+    days = np.repeat(keep, lengths)
+    paths = np.repeat(keep, np.diff(strata.path_offset))
+    return Strata(
+        place=strata.place[keep],
+        period=strata.period[keep],
+        starts=strata.starts[:, keep],
+        top=strata.top[:, keep],
+        counts=strata.counts[:, keep],
+        tilt=strata.tilt[:, keep],
+        day_first=strata.day_first[keep],
+        day_offset=np.append(0, np.cumsum(lengths[keep])),
+        day_rows=strata.day_rows[days],
+        day_kept=strata.day_kept[days],
+        codes=strata.codes[:, paths],
+    )
+
+
+def joined(parts: list[Strata]) -> Strata:
+    """Strata of several blocks side by side."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(part.day_rows.size for part in parts)])
+    offsets = [part.day_offset[:-1] + start for part, start in zip(parts, before, strict=False)]
+
+    def chained(name: str, axis: int = 0) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts], axis=axis)
+
+    return Strata(
+        **{name: chained(name) for name in ("place", "period", "day_first", "day_rows", "day_kept")},
+        **{name: chained(name, 1) for name in ("starts", "top", "counts", "tilt", "codes")},
+        day_offset=np.append(np.concatenate(offsets), before[-1]),
+    )
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
+    """The groups of the answer in the order of their keys; without GROUP BY one, even when it is empty."""
+    strata, layout = opened.strata, opened.layout
+    if not asked.groups:
+        covered = None if strata is None else opened.covered(opened.begin_us, opened.end_us)
+        yield _Group(opened, strata, covered, asked.condition)
+        return
+    if strata is None:
+        return
+    length = next((key.length for key in asked.groups if isinstance(key, CellKey)), None)
+    span = next((Bucket.parse(key.span) for key in asked.groups if not isinstance(key, CellKey)), None)
+    cell = np.zeros(len(strata), np.int64)
+    if length is not None:
+        summary = opened.summary
+        bits = length * geohash.BITS_PER_CHARACTER
+        cell = geohash.encode(summary.latitude[strata.place], summary.longitude[strata.place], bits)
+    made = 0
+    for each in np.unique(cell):
+        own = strata if length is None else taken(strata, cell == each)
+        for bucket, begin, end in _spans(own, opened, span):
+            covered = _covered(own, layout, begin, end)
+            if not (covered * own.day_rows).any():
+                continue
+            made += 1
+            if made > _MOST_GROUPS:
+                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+            yield _Group(opened, own, covered, asked.condition, int(each), bucket)
+
+
+def _spans(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, int | None, int | None]]:
+    """The buckets of these strata within the scope, each with its first instant and the first after it."""
+    begin, end = opened.begin_us, opened.end_us
+    if span is None:
+        yield 0, begin, end
+        return
+    zone, days = opened.layout.zone, strata.day[strata.day_rows > 0]
+    first, last = (
+        int(span.ordinals(_day_us(np.array([day]), opened.layout) + late, zone)[0])
+        for day, late in ((days.min(), 0), (days.max(), 86_400_000_000 - 1))
+    )
+    ordinals = np.arange(first, last + 2)
+    starts = span.starts_us(ordinals, zone)
+    for ordinal, left, right in zip(ordinals[:-1], starts[:-1], starts[1:], strict=True):
+        inner = int(left) if begin is None else max(int(left), begin)
+        outer = int(right) if end is None else min(int(right), end)
+        if inner < outer:
+            yield int(ordinal), inner, outer
+
+
+class _Group:
+    """One group being answered; what its statistics share is computed once."""
+
+    def __init__(
+        self,
+        opened: _Opened,
+        strata: Strata | None,
+        covered: Floats | None,
+        condition: Condition,
+        cell: int = 0,
+        bucket: int = 0,
+    ) -> None:
+        self._opened, self._strata, self._covered, self._condition = opened, strata, covered, condition
+        self.cell, self.bucket = cell, bucket
+
+    def statistic(self, asked: Statistic) -> Value:
+        """One statistic with its interval."""
+        if self._strata is None:
+            return Value(0, 0, 0, "exact") if asked.function == "count" else Value(None, None, None, "exact")
+        if asked.function == "count":
+            return self._count(asked)
+        if asked.function in _OF_ONE:
+            return self._of_one(asked)
+        return self._of_spread(asked)
+
+    def _count(self, asked: Statistic) -> Value:
+        interval = self._selection.values(asked.features[0]).count() if asked.features else self._selection.count()
+        low, high = float(interval.low[0]), float(interval.high[0])
+        estimate = low
+        p95 = None
+        if low < high:
+            estimates = self._estimates
+            estimate = self._numbers(asked.features[0]).count if asked.features else estimates.count()
+            p95 = None if asked.features else _p95(estimates, "count_p95")
+        return _value(estimate, low, high, p95, whole=True)
+
+    def _of_one(self, asked: Statistic) -> Value:
+        feature = asked.features[0]
+        values = self._selection.values(feature)
+        interval = values.quantile(_share(asked)) if asked.function == "quantile" else getattr(values, asked.function)()
+        low, high = float(interval.low[0]), float(interval.high[0])
+        if math.isnan(low) or math.isnan(high):
+            return Value(None, None, None, "certain")
+        numbers = self._numbers(feature)
+        estimate, p95 = _OF_ONE[asked.function](numbers, asked)
+        if math.isnan(estimate):
+            estimate = (low + high) / 2
+        return _value(estimate, low, high, p95)
+
+    def _of_spread(self, asked: Statistic) -> Value:
+        """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
+        first, second = asked.features[0], asked.features[-1]
+        if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
+            name = "deviation" if asked.function == "std" else "variance"
+            numbers = self._numbers(first)
+            estimate, p95 = getattr(numbers, name), _p95(numbers, f"{name}_p95")
+        elif first == second:
+            deviation = self._numbers(first).deviation
+            estimate, p95 = (1.0 if deviation > 0 else math.nan), (1.0, 1.0)
+        else:
+            estimate = getattr(self._estimates, asked.function)(first, second)
+            p95 = _p95(self._estimates, f"{asked.function}_p95", first, second)
+        if math.isnan(estimate):
+            return Value(None, None, None, "heuristic")
+        low, high = (estimate, estimate) if p95 is None else p95
+        low, high = min(low, estimate), max(high, estimate)
+        return Value(estimate, low, high, "heuristic" if p95 is None else "p95", None if p95 is None else (low, high))
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        assert self._strata is not None
+        assert self._covered is not None
+        opened = self._opened
+        return Estimates(self._strata, opened.summary.scales, opened.features, self._covered, positive(self._condition))
+
+    def _numbers(self, feature: int) -> Any:
+        known = self.__dict__.setdefault("_known", {})
+        if feature not in known:
+            known[feature] = self._estimates.of(feature)
+        return known[feature]
+
+    @cached_property
+    def _selection(self) -> certain.Selection:
+        strata, covered, opened = self._strata, self._covered, self._opened
+        assert strata is not None
+        assert covered is not None
+        starts = strata.day_offset[:-1]
+        inside = np.add.reduceat(np.where(covered >= 1.0, strata.day_rows, 0), starts)
+        cut = np.add.reduceat(np.where((covered > 0.0) & (covered < 1.0), strata.day_rows, 0), starts)
+        group = np.zeros(len(strata), np.int64)
+        histograms = {
+            feature: _histogram(strata, opened.summary, feature, position)
+            for position, feature in enumerate(opened.features)
+        }
+        return certain.Selection(certain.Strata(strata.rows, inside, cut, group, 1), histograms, self._condition)
+
+
+def _histogram(strata: Strata, summary: Summary, feature: int, position: int) -> certain.Histogram:
+    low, high = bin_ranges(strata, summary.scales, feature, position)
+    counts = np.ascontiguousarray(strata.counts[position].T)
+    rows, absent = counts[:-1], counts[-1]
+    return certain.Histogram(rows, rows, absent, absent, np.nan_to_num(low.T), np.nan_to_num(high.T))
+
+
+def _share(asked: Statistic) -> float:
+    assert asked.share is not None
+    return asked.share
+
+
+_Found = tuple[float, tuple[float, float] | None]
+
+_OF_ONE: Final[dict[str, Callable[[Any, Statistic], _Found]]] = {
+    "sum": lambda numbers, _: (numbers.sum, _p95(numbers, "sum_p95")),
+    "mean": lambda numbers, _: (numbers.average, _p95(numbers, "average_p95")),
+    "min": lambda numbers, _: (numbers.quantile(0.0), None),
+    "max": lambda numbers, _: (numbers.quantile(1.0), None),
+    "quantile": lambda numbers, asked: (
+        numbers.quantile(_share(asked)),
+        _p95(numbers, "quantile_p95", _share(asked)),
+    ),
+}
+
+
+def _p95(source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
+    found = getattr(source, name)
+    low, high = found(*arguments) if callable(found) else found
+    return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
+
+
+def _value(estimate: float, low: float, high: float, p95: tuple[float, float] | None, *, whole: bool = False) -> Value:
+    """An estimate put inside its certain interval, and a narrower one at 95% where there is one."""
+    if low == high:
+        exact = int(low) if whole else low
+        return Value(exact, exact, exact, "exact" if whole else "certain")
+    estimate = min(max(estimate, low), high)
+    if whole:
+        estimate, low, high = round(estimate), round(low), round(high)
+    if p95 is not None:
+        p95 = (max(min(p95[0], estimate), low), min(max(p95[1], estimate), high))
+    return Value(estimate, low, high, "certain", p95)
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _order(groups: list[_Group], values: dict[Statistic, list[Value]], asked: Plan) -> NDArray[np.intp] | slice:
+    """Which groups are in the answer, in which order. Undefined values come last, either way."""
+    if not asked.order:
+        return slice(0, asked.limit)
+
+    def sortable(source: Source) -> NDArray[np.float64]:
+        if isinstance(source, Statistic):
+            return np.array([float(value) for value in values[source]], np.float64)
+        name = "cell" if isinstance(source, CellKey) else "bucket"
+        return np.array([getattr(group, name) for group in groups], np.float64)
+
+    keys = [-sortable(source) if descending else sortable(source) for source, descending in reversed(asked.order)]
+    return np.lexsort(keys)[: asked.limit]
+
+
+def _column(
+    source: Source,
+    groups: list[_Group],
+    values: dict[Statistic, list[Value]],
+    rows: NDArray[np.intp] | slice,
+    layout: Layout,
+) -> Column:
+    if isinstance(source, Statistic):
+        return _gathered(values[source], is_count=source.function == "count").take(rows)
+    if isinstance(source, CellKey):
+        cells = np.array([group.cell for group in groups], np.int64)[rows]
+        return CellKeys(geohash.to_text(cells, source.length))
+    buckets = np.array([group.bucket for group in groups], np.int64)[rows]
+    return BucketKeys(Bucket.parse(source.span).starts_us(buckets, layout.zone), layout.timezone)
+
+
+_WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HEURISTIC}
+
+
+def _gathered(values: list[Value], *, is_count: bool) -> Values:
+    kind: Any = np.int64 if is_count else np.float64
+
+    def column(name: str) -> NDArray[Any]:
+        found = [getattr(value, name) for value in values]
+        return np.array([math.nan if each is None else each for each in found], kind)
+
+    p95 = np.array([value.p95 or (math.nan, math.nan) for value in values], np.float64).reshape(-1, 2)
+    return Values(
+        column("estimate"),
+        column("low"),
+        column("high"),
+        np.array([_WORDS[value.guarantee] for value in values], np.int8),
+        p95,
+    )

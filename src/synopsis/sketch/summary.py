@@ -1,0 +1,194 @@
+"""The summary: packed strata of all places within one layout, with what is needed to read them.
+
+A summary is a set of blocks. Two of the same layout add by putting their blocks side by side, whatever the order; and
+one that has grown too large is thinned: every so many of its paths in the order of time stay, and the exact counts say
+as before what each of them stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.grid import geohash
+from synopsis.sketch import blocks
+from synopsis.sketch.blocks import Block
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata
+
+#: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
+BLOCK_PATHS = 12_000
+
+#: Strata of a block, where there are few paths.
+BLOCK_STRATA = 1_024
+
+#: Months of a period that holds all time.
+EVERYTHING = 1_200
+
+#: Bits of a position's geohash, by which places are sorted, so that neighbours stand together.
+_ORDER_BITS = 50
+
+
+@dataclass(frozen=True)
+class PathLayout:
+    """How rows become strata and paths."""
+
+    months: int  #: of a period
+    bins: int  #: of a feature in a stratum
+    kept: float  #: share of the rows whose paths stay
+    slot_us: int  #: the usual time between two rows of a place
+    regular: bool  #: whether places report once a slot, so that the slot alone makes an even choice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PathLayout:
+        """What `to_dict` gave."""
+        return cls(
+            int(plain["months"]),
+            int(plain["bins"]),
+            float(plain["kept"]),
+            int(plain["slot_us"]),
+            bool(plain["regular"]),
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Blocks, and what they share. A block's places are positions in `latitude` and `longitude`."""
+
+    layout: PathLayout
+    latitude: Floats
+    longitude: Floats
+    scales: Scales
+    contexts: Contexts
+    blocks: tuple[Block, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all frames and arrays."""
+        shared = self.latitude.nbytes + self.longitude.nbytes + self.scales.nbytes + self.contexts.nbytes
+        return shared + sum(block.nbytes for block in self.blocks)
+
+    @property
+    def strata(self) -> int:
+        """How many strata there are."""
+        return sum(block.strata for block in self.blocks)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were counted."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def paths(self) -> int:
+        """How many paths are kept."""
+        return sum(block.kept for block in self.blocks)
+
+    @property
+    def grain(self) -> str:
+        """The layout in words."""
+        span = "all time" if self.layout.months >= EVERYTHING else f"{self.layout.months} months"
+        return f"{self.latitude.size:,} places x {span}, {self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes by part."""
+        return {
+            "places": self.latitude.nbytes + self.longitude.nbytes,
+            "scales": self.scales.nbytes,
+            "contexts": self.contexts.nbytes,
+            "days": sum(len(block.head) for block in self.blocks),
+            "bins": sum(len(frame) for block in self.blocks for frame in block.bins),
+            "paths": sum(len(frame) for block in self.blocks for frame in block.paths),
+        }
+
+    def __add__(self, other: Summary) -> Summary:
+        """Both side by side; their layouts, scales and contexts are the same."""
+        size = self.latitude.size
+        moved = (
+            replace(block, place_low=block.place_low + size, place_high=block.place_high + size)
+            for block in other.blocks
+        )
+        return replace(
+            self,
+            latitude=np.concatenate((self.latitude, other.latitude)),
+            longitude=np.concatenate((self.longitude, other.longitude)),
+            blocks=(*self.blocks, *moved),
+        )
+
+    def opened(self, features: Sequence[int]) -> list[Strata]:
+        """The strata of every block, with these features."""
+        return [blocks.opened(block, self.contexts, features) for block in self.blocks]
+
+    def thinned(self, share: float) -> Summary:
+        """The summary with this share of its paths. Cost: proportional to all of it."""
+        everything = range(len(self.scales.quantizers))
+        kept = [blocks.closed(thinned(strata, share), self.contexts) for strata in self.opened(everything)]
+        return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
+
+    def within(self, memory: int) -> Summary:
+        """The summary, thinned until it fits."""
+        found = self
+        while found.nbytes > memory:
+            paths = found.parts["paths"]
+            share = (memory - (found.nbytes - paths)) / paths * 0.99 if paths else 0.0
+            if share <= 0.0:
+                found = found.thinned(0.0)
+                break
+            found = found.thinned(share)
+        return found
+
+
+def thinned(strata: Strata, share: float) -> Strata:
+    """Strata with an even part of their paths: of those of a place, in the order of time, every so many."""
+    paths = strata.codes.shape[1]
+    rank = np.arange(1, paths + 1)
+    stays: NDArray[np.bool_] = np.floor(rank * share) > np.floor((rank - 1) * share)
+    day = np.repeat(np.arange(strata.day_kept.size), strata.day_kept)
+    return replace(
+        strata, day_kept=np.bincount(day[stays], minlength=strata.day_kept.size), codes=strata.codes[:, stays]
+    )
+
+
+def place_order(latitude: Floats, longitude: Floats) -> NDArray[np.int64]:
+    """A key by which places are sorted, neighbours together: the geohash of each."""
+    return geohash.encode(latitude, longitude, _ORDER_BITS)
+
+
+def cut(strata: Strata) -> list[slice]:
+    """Runs of strata that make good blocks: whole strata, each run with a few thousand paths."""
+    paths = np.diff(strata.path_offset)
+    number = np.maximum(
+        (np.cumsum(paths) - 1) // BLOCK_PATHS if paths.size else paths, np.arange(paths.size) // BLOCK_STRATA
+    )
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if paths.size else np.empty(0, np.int64)
+    ends = np.append(starts[1:], paths.size)
+    return [slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+
+
+def taken(strata: Strata, run: slice) -> Strata:
+    """A run of neighbouring strata."""
+    first, last = int(strata.day_offset[run.start]), int(strata.day_offset[run.stop])
+    offsets = strata.path_offset
+    return Strata(
+        place=strata.place[run],
+        period=strata.period[run],
+        starts=strata.starts[:, run],
+        top=strata.top[:, run],
+        counts=strata.counts[:, run],
+        tilt=strata.tilt[:, run],
+        day_first=strata.day_first[run],
+        day_offset=strata.day_offset[run.start : run.stop + 1] - first,
+        day_rows=strata.day_rows[first:last],
+        day_kept=strata.day_kept[first:last],
+        codes=strata.codes[:, int(offsets[run.start]) : int(offsets[run.stop])],
+    )

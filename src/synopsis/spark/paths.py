@@ -1,0 +1,268 @@
+"""Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
+
+    rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
+
+What moves to Python is a position, a time and four features an integer; what moves between executors are tallies; what
+reaches the driver are blocks, which the budget bounds.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from synopsis.core.spec import Spec
+from synopsis.sketch import blocks
+from synopsis.sketch.budget import Cost, Probe, chosen, even_choice
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.scales import MOST_FINE, Codes, Scales
+from synopsis.sketch.strata import from_tallies
+from synopsis.sketch.summary import PathLayout, Summary, cut, place_order, taken
+from synopsis.sketch.tallies import Tallies, periods
+from synopsis.sketch.ticks import ABSENT_TICK, Ticks
+from synopsis.spark import jobs
+from synopsis.spark.aggregate import Outcome
+from synopsis.spark.observations import REASONS, Observations
+
+#: Rows of the probe: for scales, and of whole places for the budget.
+_SCALE_ROWS, _PLACE_ROWS = 200_000, 150_000
+
+#: Rows that become one tally.
+_ROWS_AT_ONCE = 1_000_000
+
+#: Bytes of counts that an executor gathers before it passes them on.
+_MOST_MASS = 1 << 28
+
+#: Rows of an Arrow batch: large ones spare Python much.
+_BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"}
+
+#: Ticks in one integer.
+_PER_INTEGER = 4
+
+#: Bits of the cells in which tallies meet: neighbours come to one task, and so into one block.
+_REGION_BITS = 10
+
+_CODEC = pa.Codec("zstd", compression_level=1)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What one pass over all rows tells before anything is built."""
+
+    outcome: Outcome
+    low: Floats
+    high: Floats
+
+
+def statistics(observed: Observations) -> Statistics:
+    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange."""
+    count = len(observed.features)
+    measures = {"rows": "count_if(reason = 0)", "last": "max(instant_us)"}
+    measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
+    for k in range(count):
+        measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
+        measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)"}
+    kept = observed.frame.withColumns(
+        {f"value_{k}": sf.when(sf.col("reason") == 0, sf.col(f"value_{k}")) for k in range(count)}
+    )
+    found = kept.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
+    assert found is not None
+    rejected = {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
+    missing = {name: found[f"bad_{k}"] for k, name in enumerate(observed.features) if found[f"bad_{k}"]}
+
+    def ends(side: str, empty: float) -> Floats:
+        return np.array([empty if found[f"{side}_{k}"] is None else found[f"{side}_{k}"] for k in range(count)])
+
+    outcome = Outcome((), int(found["rows"]), rejected, missing, found["last"])
+    return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
+
+
+def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> tuple[Scales, Cost] | None:
+    """Scales and layout for these rows within a budget; None where it is too small for any. One pass for a sample."""
+    rows = max(found.outcome.rows, 1)
+    row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
+    place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
+    by_row, by_place = (int(min(wanted / rows, 1.0) * (1 << 20)) for wanted in (_SCALE_ROWS, _PLACE_ROWS))
+    sample = observed.frame.where("reason = 0").select(
+        "latitude",
+        "longitude",
+        _local_us(spec).alias("local_us"),
+        (row_key < by_row).alias("in_scales"),
+        (place_key < by_place).alias("in_places"),
+        *(f"value_{k}" for k in range(len(observed.features))),
+    )
+    probe = partial(_probed, low=found.low, high=found.high, memory=memory, rows=rows)
+    with jobs.settings(observed.frame.sparkSession, _BATCH):
+        made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
+    planned: tuple[Scales, Cost] | None = pickle.loads(made["plan"][0].as_py())
+    return planned
+
+
+def summarised(observed: Observations, spec: Spec, scales: Scales, contexts: Contexts, layout: PathLayout) -> Summary:
+    """The summary of all rows. One pass over the rows and one exchange of tallies."""
+    ticks = [ticked(sf.col(f"value_{k}"), tick) for k, tick in enumerate(scales.ticks)]
+    packed = [
+        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
+        for k in range(0, len(ticks), _PER_INTEGER)
+    ]
+    rows = observed.frame.where("reason = 0").select(
+        "latitude",
+        "longitude",
+        _local_us(spec).alias("local_us"),
+        *(column.alias(f"ticks_{at}") for at, column in enumerate(packed)),
+    )
+    tally = partial(_tallied, scales=scales, layout=layout)
+    pack = partial(_packed, scales=scales, contexts=contexts, layout=layout)
+    with jobs.settings(observed.frame.sparkSession, _BATCH):
+        made = _exchanged(rows.mapInArrow(tally, "region bigint, tallies binary")).mapInArrow(pack, "part binary")
+        parts = [pickle.loads(part) for part in made.toArrow()["part"].to_pylist()]
+    empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
+    return reduce(add, sorted(parts, key=_south_west), empty)
+
+
+def _south_west(part: Summary) -> int:
+    return int(place_order(part.latitude[:1], part.longitude[:1])[0])
+
+
+def _exchanged(tallies: DataFrame) -> DataFrame:
+    return tallies.repartition("region")
+
+
+def _local_us(spec: Spec) -> Column:
+    instant = sf.col("instant_us")
+    if spec.timezone == "UTC":
+        return instant
+    return sf.unix_micros(sf.from_utc_timestamp(sf.timestamp_micros(instant), spec.timezone))
+
+
+def ticked(value: Column, ticks: Ticks) -> Column:
+    """The tick of a value, as `Ticks.of`."""
+    steps = (value - ticks.origin) / ticks.step
+    within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(65_000.0), steps)))
+    for atom in ticks.atoms:
+        within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
+    # Spark's least and greatest leave nulls aside.
+    return sf.when(value.isNotNull(), within).otherwise(sf.lit(ABSENT_TICK).cast("bigint"))
+
+
+# --- in the executors -------------------------------------------------------------------------------------------------
+
+
+def _probed(
+    batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Scales from a sample of the rows, a layout from all rows of some places."""
+    table = pa.Table.from_batches(list(batches))
+    values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
+    in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
+    latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
+    if not in_places.any():  # few places, and none of them drawn: the first one
+        in_places = (latitude == latitude[0]) & (longitude == longitude[0])
+    fine = int(np.clip(memory // (16 * 8 * len(low)), 32, MOST_FINE))
+    scales = Scales.fit(values[:, in_scales], fine, low, high)
+    codes = scales.codes(values[:, in_places])
+    chosen_places = (each[in_places] for each in (latitude, longitude, local_us))
+    latitude, longitude, local_us = chosen_places
+    probe = Probe(latitude, longitude, local_us, codes, scales, rows / local_us.size)
+    cost = chosen(probe, memory)
+    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(None if cost is None else (scales, cost))]})
+
+
+def _tallied(batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout) -> Iterator[pa.RecordBatch]:
+    """One partition's rows into tallies, a row for every region. Memory is bounded by what is gathered at once."""
+    tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
+    gathered: list[Tallies] = []
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
+            gathered.append(_tally(waiting, tables, layout))
+            waiting, size = [], size + gathered[-1].mass.nbytes
+        if size > _MOST_MASS:
+            yield from _passed_on(gathered)
+            gathered, size = [], 0
+    if waiting:
+        gathered.append(_tally(waiting, tables, layout))
+    yield from _passed_on(gathered)
+
+
+def _tally(batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayout) -> Tallies:
+    table = pa.Table.from_batches(batches)
+    latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
+    fine = np.empty((len(tables), local_us.size), np.uint8)
+    for k, codes in enumerate(tables):
+        packed, at = divmod(k, _PER_INTEGER)
+        ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
+        fine[k] = codes[ticks]
+    kept = even_choice(latitude, longitude, local_us, fine, layout)
+    return Tallies.of(latitude, longitude, periods(local_us, layout.months), local_us, fine, kept)
+
+
+def _passed_on(gathered: list[Tallies]) -> Iterator[pa.RecordBatch]:
+    if not gathered:
+        return
+    whole = Tallies.joined(gathered) if len(gathered) > 1 else gathered[0]
+    region = place_order(whole.latitude, whole.longitude) >> (50 - _REGION_BITS)
+    for each in np.unique(region):
+        plain = pickle.dumps(whole.of_places(region == each), protocol=5)
+        packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
+        yield pa.RecordBatch.from_pydict({"region": pa.array([int(each)]), "tallies": pa.array([packed], pa.binary())})
+
+
+def _packed(
+    batches: Iterator[pa.RecordBatch], *, scales: Scales, contexts: Contexts, layout: PathLayout
+) -> Iterator[pa.RecordBatch]:
+    """All tallies of some regions into blocks, neighbours together."""
+    parts = [_unpacked(part) for batch in batches for part in batch["tallies"].to_pylist()]
+    if not parts:
+        return
+    tallies = Tallies.joined(parts)
+    order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
+    strata = from_tallies(scales, _renumbered(tallies, order), layout.bins)
+    made = tuple(blocks.closed(taken(strata, run), contexts) for run in cut(strata))
+    part = Summary(layout, tallies.latitude[order], tallies.longitude[order], scales, contexts, made)
+    yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})
+
+
+def _unpacked(data: bytes) -> Tallies:
+    size = int.from_bytes(data[:8], "little")
+    found = pickle.loads(_CODEC.decompress(data[8:], decompressed_size=size, asbytes=True))
+    assert isinstance(found, Tallies)
+    return found
+
+
+def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
+    """The tallies with places in another order, and strata in that of their places."""
+    rank = np.empty(order.size, np.int64)
+    rank[order] = np.arange(order.size)
+    place = rank[tallies.place]
+    strata = np.lexsort((tallies.period, place))
+    new = np.empty(strata.size, np.int64)
+    new[strata] = np.arange(strata.size)
+    day_stratum, kept_stratum = new[tallies.day_stratum], new[tallies.kept_stratum]
+    days, rows = np.argsort(day_stratum, kind="stable"), np.argsort(kept_stratum, kind="stable")
+    return replace(
+        tallies,
+        latitude=tallies.latitude[order],
+        longitude=tallies.longitude[order],
+        place=place[strata],
+        period=tallies.period[strata],
+        mass=tallies.mass[:, strata],
+        day_stratum=day_stratum[days],
+        day=tallies.day[days],
+        day_rows=tallies.day_rows[days],
+        kept_stratum=kept_stratum[rows],
+        kept_us=tallies.kept_us[rows],
+        kept_codes=tallies.kept_codes[:, rows],
+    )

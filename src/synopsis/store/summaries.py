@@ -1,0 +1,84 @@
+"""Summaries as Arrow tables: a row with what all blocks share, and a row a block, numbers as frames of bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from synopsis.grid.quantizer import Quantizer
+from synopsis.sketch.blocks import Block
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.ticks import Ticks
+
+SCHEMA = pa.schema(
+    [("part", pa.string()), ("facts", pa.string()), ("frames", pa.list_(pa.field("element", pa.binary())))]
+)
+
+
+def to_table(summary: Summary) -> pa.Table:
+    """The summary as rows."""
+    scales, contexts = summary.scales, summary.contexts
+    shared = {
+        "layout": summary.layout.to_dict(),
+        "ticks": [ticks.to_dict() for ticks in scales.ticks],
+        "symbols": int(contexts.centres.shape[1]),
+    }
+    frames = [
+        summary.latitude.astype("<f8").tobytes(),
+        summary.longitude.astype("<f8").tobytes(),
+        contexts.parents.astype("<i8").tobytes(),
+        contexts.centres.tobytes(),
+        *(each.astype("<f8").tobytes() for each in (scales.steps, scales.low, scales.high)),
+        *(quantizer.to_bytes() for quantizer in scales.quantizers),
+        *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.masses)),
+    ]
+    facts = [shared] + [
+        {name: getattr(block, name) for name in ("place_low", "place_high", "period_low", "period_high")}
+        for block in summary.blocks
+    ]
+    rows = [frames] + [[block.head, *block.bins, *block.paths] for block in summary.blocks]
+    parts = ["shared"] + ["block"] * len(summary.blocks)
+    return pa.table([parts, [json.dumps(each) for each in facts], rows], schema=SCHEMA)
+
+
+def from_table(table: pa.Table) -> Summary | None:
+    """The summary of such rows; None where there are none."""
+    if not table.num_rows:
+        return None
+    facts = [json.loads(text) for text in table["facts"].to_pylist()]
+    rows: list[list[bytes]] = table["frames"].to_pylist()
+    at = table["part"].to_pylist().index("shared")
+    shared, frames = facts[at], iter(rows[at])
+
+    def numbers(kind: str) -> Any:
+        return np.frombuffer(next(frames), kind).astype(kind[1:], copy=False)
+
+    width = len(shared["ticks"])
+    latitude, longitude, parents = numbers("<f8"), numbers("<f8"), numbers("<i8")
+    centres = np.frombuffer(next(frames), np.uint8).reshape(width, shared["symbols"], shared["symbols"])
+    steps, low, high = (numbers("<f8") for _ in range(3))
+    quantizers = tuple(Quantizer.from_bytes(next(frames)) for _ in range(width))
+    means, masses = (tuple(numbers("<f4") for _ in range(width)) for _ in range(2))
+    ticks = tuple(map(Ticks.from_dict, shared["ticks"]))
+    return Summary(
+        PathLayout.from_dict(shared["layout"]),
+        latitude,
+        longitude,
+        Scales(quantizers, ticks, means, masses, steps, low, high),
+        Contexts(parents.reshape(width, 2), centres),
+        tuple(
+            Block(
+                **facts[row],
+                head=rows[row][0],
+                bins=tuple(rows[row][1 : width + 1]),
+                paths=tuple(rows[row][width + 1 :]),
+            )
+            for row in range(len(rows))
+            if row != at
+        ),
+    )
