@@ -43,16 +43,20 @@ def test_every_row_is_counted_once_by_day_and_once_by_bin(seed):
 
 
 def test_every_kept_value_lies_in_the_range_of_its_bin():
-    scales, made, (_, _, values, kept) = summary()
-    stratum = np.repeat(np.arange(len(made)), np.diff(made.path_offset))
+    scales, made, (place, day, values, kept) = summary()
+    stratum = np.searchsorted(made.place * 10 + made.period, (place * 10 + day // 20)[kept])
+    paths = np.repeat(np.arange(len(made)), np.diff(made.path_offset))
     for feature in range(3):
         low, high = bin_ranges(made, scales, feature)
-        code, value = made.codes[feature], values[feature, kept]
-        assert ((code == BINS) == np.isnan(value)).all()
-        there = code < BINS
-        at = stratum[there], code[there]
-        assert (low[at] <= value[there]).all()
-        assert (value[there] <= high[at]).all()
+        value = values[feature, kept][:, None]
+        inside = (low[stratum] <= value) & (value <= high[stratum])
+        assert (inside.sum(axis=1) == ~np.isnan(value[:, 0])).all()
+        code = np.where(np.isnan(value[:, 0]), BINS, inside.argmax(axis=1))
+        found, expected = (
+            np.bincount(which * (BINS + 1) + codes, minlength=len(made) * (BINS + 1))
+            for which, codes in ((paths, made.codes[feature]), (stratum, code))
+        )
+        assert found.tolist() == expected.tolist()
 
 
 def test_bins_hold_about_equal_mass_and_less_in_the_tails_and_atoms_stand_alone():

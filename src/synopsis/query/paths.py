@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.core.errors import BadQuery
+from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query import strata as certain
 from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
 from synopsis.query.binding import Plan, Scope, Source, Statistic
 from synopsis.query.estimate import Estimates
-from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
-from synopsis.query.tree import CellKey
+from synopsis.query.predicates import And, Between, Condition, IsNull, Not, Or, positive
+from synopsis.query.shapes import Box
+from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
 from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
@@ -42,9 +43,13 @@ def evaluate(summary: Summary, layout: Layout, asked: Plan) -> Answer:
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
+    asked = _with_whereabouts(asked, layout) if summary.layout.moving else asked
     statistics = [source for _, source in asked.columns if isinstance(source, Statistic)]
     statistics += [source for source, _ in asked.order if isinstance(source, Statistic)]
-    features = tuple(sorted({*_features(asked.condition), *(f for each in statistics for f in each.features)}))
+    instants = {len(layout.features) + 2} if summary.layout.moving and asked.groups else set[int]()
+    features = tuple(
+        sorted({*_features(asked.condition), *instants, *(f for each in statistics for f in each.features)})
+    )
     opened = _Opened.of(summary, layout, asked.scope, features)
     groups = list(_groups(opened, asked))
     values = {each: [group.statistic(each) for group in groups] for each in dict.fromkeys(statistics)}
@@ -57,6 +62,50 @@ def _features(condition: Condition) -> set[int]:
         return {condition.feature}
     parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
     return set().union(*map(_features, parts))
+
+
+def _with_whereabouts(asked: Plan, layout: Layout) -> Plan:
+    """The same question to paths that know place and time as further features: the scope becomes a condition.
+
+    Polygons stay: regions that they cut are taken in part.
+    """
+    if any(isinstance(key, CellKey) for key in asked.groups):
+        raise NotKept(
+            "GROUP BY CELL needs places, and this sketch keeps regions: ask cell by cell, location LIKE 'u0%'"
+        )
+    latitude, longitude, instant = (len(layout.features) + at for at in range(3))
+    scope, found = asked.scope, [asked.condition]
+    if scope.prefixes is not None:
+        cells = [geohash.decode(geohash.parse(prefix)[0], geohash.parse(prefix)[1]) for prefix in scope.prefixes]
+        boxes = [tuple(float(edge) for edge in cell) for cell in cells]
+        found.append(
+            Or(
+                tuple(
+                    And(
+                        (
+                            Between(latitude, south, north, high_closed=north == geohash.LATITUDE_REACH),
+                            Between(longitude, west, east, high_closed=east == geohash.LONGITUDE_REACH),
+                        )
+                    )
+                    for south, west, north, east in boxes
+                )
+            )
+        )
+    for shape in scope.shapes:
+        if isinstance(shape, Box):
+            parts = (
+                [(shape.west, shape.east)] if shape.west <= shape.east else [(shape.west, 180.0), (-180.0, shape.east)]
+            )
+            found.append(Between(latitude, shape.south, shape.north))
+            found.append(Or(tuple(Between(longitude, west, east) for west, east in parts)))
+    if scope.from_us is not None or scope.until_us is not None:
+        found.append(_during(instant, scope.from_us, scope.until_us))
+    return replace(asked, condition=And(tuple(found)))
+
+
+def _during(feature: int, begin: int | None, end: int | None) -> Condition:
+    low = -math.inf if begin is None else float(begin)
+    return Between(feature, low, math.inf if end is None else float(end), high_closed=False)
 
 
 # --- what is in scope -------------------------------------------------------------------------------------------------
@@ -72,11 +121,14 @@ class _Opened:
     strata: Strata | None  #: None where nothing is in scope
     begin_us: int | None
     end_us: int | None
+    share: Floats | None = None  #: of each day; None: what time leaves of it
 
     @classmethod
     def of(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
         """The strata of all places in scope that have days in scope."""
         begin, end = scope.from_us, scope.until_us
+        if summary.layout.moving:
+            return cls._of_regions(summary, layout, scope, features)
         chosen = _places(summary, scope)
         before = np.append(0, np.cumsum(chosen))
         parts = []
@@ -89,10 +141,47 @@ class _Opened:
                         parts.append(part if keep.all() else taken(part, keep))
         return cls(summary, layout, features, joined(parts) if parts else None, begin, end)
 
+    @classmethod
+    def _of_regions(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
+        """The strata of all regions that the scope touches; how much of each polygons cover."""
+        bits = summary.layout.region_bits
+        assert bits is not None
+        boxes = geohash.decode(geohash.encode(summary.latitude, summary.longitude, bits), bits)
+        covered = np.ones(summary.latitude.size)
+        for shape in scope.shapes:
+            inside, touched = shape.covers(*boxes)
+            if isinstance(shape, Box):
+                covered = np.where(touched, covered, 0.0)
+            else:
+                covered = np.where(inside, covered, np.where(touched, np.clip(shape.share(*boxes), 1e-6, 0.999), 0.0))
+        if scope.prefixes is not None:
+            covered = np.where(_touching(scope.prefixes, boxes), covered, 0.0)
+        chosen = covered > 0.0
+        before = np.append(0, np.cumsum(chosen))
+        parts = []
+        for block in summary.blocks:
+            if before[block.place_high + 1] > before[block.place_low]:
+                part = blocks.opened(block, summary.contexts, features)
+                keep = chosen[part.place]
+                if keep.any():
+                    parts.append(part if keep.all() else taken(part, keep))
+        strata = joined(parts) if parts else None
+        share = None if strata is None else np.repeat(covered[strata.place], np.diff(strata.day_offset))
+        return cls(summary, layout, features, strata, scope.from_us, scope.until_us, share)
+
     def covered(self, begin: int | None, end: int | None) -> Floats:
         """The share of each day that lies in a span of time."""
         assert self.strata is not None
-        return _covered(self.strata, self.layout, begin, end)
+        return _covered(self.strata, self.layout, begin, end) if self.share is None else self.share
+
+
+def _touching(prefixes: tuple[str, ...], boxes: tuple[Floats, ...]) -> NDArray[np.bool_]:
+    """Which boxes touch any of these geohashes."""
+    touched = np.zeros(boxes[0].size, np.bool_)
+    for prefix in prefixes:
+        south, west, north, east = geohash.decode(*geohash.parse(prefix))
+        touched |= (boxes[0] < north) & (boxes[2] > south) & (boxes[1] < east) & (boxes[3] > west)
+    return touched
 
 
 def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
@@ -187,6 +276,9 @@ def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
         return
     if strata is None:
         return
+    if opened.summary.layout.moving:
+        yield from _buckets_of_moving(opened, asked)
+        return
     length = next((key.length for key in asked.groups if isinstance(key, CellKey)), None)
     span = next((Bucket.parse(key.span) for key in asked.groups if not isinstance(key, CellKey)), None)
     cell = np.zeros(len(strata), np.int64)
@@ -205,6 +297,28 @@ def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
             if made > _MOST_GROUPS:
                 raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
             yield _Group(opened, own, covered, asked.condition, int(each), bucket)
+
+
+def _buckets_of_moving(opened: _Opened, asked: Plan) -> Iterator[_Group]:
+    """Buckets of time of paths that know their instants: each is a condition more."""
+    span = next(Bucket.parse(key.span) for key in asked.groups if isinstance(key, BucketKey))
+    instant, zone = len(opened.layout.features) + 2, opened.layout.zone
+    scales = opened.summary.scales
+    first_us, last_us = int(scales.low[instant]), int(scales.high[instant])
+    first_us = first_us if opened.begin_us is None else max(first_us, opened.begin_us)
+    last_us = last_us if opened.end_us is None else min(last_us, opened.end_us - 1)
+    if first_us > last_us:
+        return
+    first, last = (int(ordinal) for ordinal in span.ordinals(np.array([first_us, last_us]), zone))
+    if last - first >= _MOST_GROUPS:
+        raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+    starts = span.starts_us(np.arange(first, last + 2), zone)
+    covered = opened.covered(None, None)
+    for ordinal, left, right in zip(range(first, last + 1), starts[:-1], starts[1:], strict=True):
+        condition = And((asked.condition, _during(instant, int(left), int(right))))
+        group = _Group(opened, opened.strata, covered, condition, 0, ordinal)
+        if group.statistic(Statistic("count")).estimate:
+            yield group
 
 
 def _spans(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, int | None, int | None]]:
@@ -260,7 +374,8 @@ class _Group:
         if low < high:
             estimates = self._estimates
             estimate = self._numbers(asked.features[0]).count if asked.features else estimates.count()
-            p95 = None if asked.features else _p95(estimates, "count_p95")
+            counted = self._numbers(asked.features[0]) if asked.features else estimates
+            p95 = self._at_95(counted, "count_p95")
         return _value(estimate, low, high, p95, whole=True)
 
     def _of_one(self, asked: Statistic) -> Value:
@@ -271,7 +386,11 @@ class _Group:
         if math.isnan(low) or math.isnan(high):
             return Value(None, None, None, "certain")
         numbers = self._numbers(feature)
-        estimate, p95 = _OF_ONE[asked.function](numbers, asked)
+        estimate = _OF_ONE[asked.function](numbers, asked)
+        p95 = None
+        if asked.function in _WITH_P95:
+            arguments = (_share(asked),) if asked.function == "quantile" else ()
+            p95 = self._at_95(numbers, _WITH_P95[asked.function], *arguments)
         if math.isnan(estimate):
             estimate = (low + high) / 2
         return _value(estimate, low, high, p95)
@@ -282,18 +401,26 @@ class _Group:
         if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
             name = "deviation" if asked.function == "std" else "variance"
             numbers = self._numbers(first)
-            estimate, p95 = getattr(numbers, name), _p95(numbers, f"{name}_p95")
+            estimate, p95 = getattr(numbers, name), self._at_95(numbers, f"{name}_p95")
         elif first == second:
             deviation = self._numbers(first).deviation
             estimate, p95 = (1.0 if deviation > 0 else math.nan), (1.0, 1.0)
         else:
             estimate = getattr(self._estimates, asked.function)(first, second)
-            p95 = _p95(self._estimates, f"{asked.function}_p95", first, second)
+            p95 = self._at_95(self._estimates, f"{asked.function}_p95", first, second)
         if math.isnan(estimate):
             return Value(None, None, None, "heuristic")
         low, high = (estimate, estimate) if p95 is None else p95
         low, high = min(low, estimate), max(high, estimate)
         return Value(estimate, low, high, "heuristic" if p95 is None else "p95", None if p95 is None else (low, high))
+
+    def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
+        """An interval at 95%. Those of moving objects are none: it takes paths in the order of time to tell."""
+        if self._opened.summary.layout.moving:
+            return None
+        found = getattr(source, name)
+        low, high = found(*arguments) if callable(found) else found
+        return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
 
     @cached_property
     def _estimates(self) -> Estimates:
@@ -336,24 +463,15 @@ def _share(asked: Statistic) -> float:
     return asked.share
 
 
-_Found = tuple[float, tuple[float, float] | None]
-
-_OF_ONE: Final[dict[str, Callable[[Any, Statistic], _Found]]] = {
-    "sum": lambda numbers, _: (numbers.sum, _p95(numbers, "sum_p95")),
-    "mean": lambda numbers, _: (numbers.average, _p95(numbers, "average_p95")),
-    "min": lambda numbers, _: (numbers.quantile(0.0), None),
-    "max": lambda numbers, _: (numbers.quantile(1.0), None),
-    "quantile": lambda numbers, asked: (
-        numbers.quantile(_share(asked)),
-        _p95(numbers, "quantile_p95", _share(asked)),
-    ),
+_OF_ONE: Final[dict[str, Callable[[Any, Statistic], float]]] = {
+    "sum": lambda numbers, _: numbers.sum,
+    "mean": lambda numbers, _: numbers.average,
+    "min": lambda numbers, _: numbers.quantile(0.0),
+    "max": lambda numbers, _: numbers.quantile(1.0),
+    "quantile": lambda numbers, asked: numbers.quantile(_share(asked)),
 }
 
-
-def _p95(source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
-    found = getattr(source, name)
-    low, high = found(*arguments) if callable(found) else found
-    return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
+_WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quantile_p95"}
 
 
 def _value(estimate: float, low: float, high: float, p95: tuple[float, float] | None, *, whole: bool = False) -> Value:

@@ -6,11 +6,13 @@ blocks with several periods, and the rest follows in proportion to rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.grid import geohash
 from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
@@ -25,8 +27,11 @@ PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
 #: Bins of a feature: as few as serve, and more where all paths stay anyhow.
 BINS = (15, 23, 31, 47, 63)
 
-#: Share of the budget that exact counts may take at the very most.
-_MOST_COUNTS = 0.5
+#: Share of the budget that exact counts may take: of stations at the very most, of regions.
+_MOST_COUNTS, _REGION_COUNTS = 0.6, 0.25
+
+#: Bits of regions and bins of features that are tried, finest first.
+REGIONS = ((5, 250), (5, 63), (5, 31), (1, 31), (1, 15), (1, 7))
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
@@ -54,6 +59,7 @@ class Cost:
     """What a layout takes in bytes."""
 
     layout: PathLayout
+    scales: Scales
     contexts: Contexts
     counts: float  #: of places, days and bins
     a_path: float
@@ -76,11 +82,19 @@ class Cost:
         return float(np.clip(left / max(self.rows * self.a_path, 1.0), 0.0, 1.0))
 
 
-def chosen(probe: Probe, memory: int) -> Cost | None:
-    """The layout for this budget; None where not even the counts of places and bins fit it.
+def chosen(stations: Probe | None, moving: Callable[[], Probe], memory: int) -> Cost | None:
+    """The layout for this budget; None where not even the counts of a few regions and bins fit it.
 
-    Shorter periods have bins that follow the seasons, and fewer paths: the length with the least error is taken. When
-    all paths stay, there are as many bins as fit.
+    Stations are told apart where there are any and the counts of each find room. Else regions are, and rows know where
+    and when they were by further features: for these `moving` has all three.
+    """
+    return (stations and _of_stations(stations, memory)) or _of_regions(moving(), memory)
+
+
+def _of_stations(probe: Probe, memory: int) -> Cost | None:
+    """Shorter periods have bins that follow the seasons, and fewer paths: the length with the least error is taken.
+
+    When all paths stay, there are as many bins as fit.
     """
     slot_us, regular = rhythm(probe)
     wanted = [_cost(probe, PathLayout(months, BINS[0], 0.2, slot_us, regular)) for months in _distinct_periods(probe)]
@@ -97,6 +111,15 @@ def chosen(probe: Probe, memory: int) -> Cost | None:
     return replace(best, layout=replace(best.layout, kept=best.affordable(memory)))
 
 
+def _of_regions(probe: Probe, memory: int) -> Cost | None:
+    """As many regions and bins as leave most of the budget to paths."""
+    costs = (_cost(probe, PathLayout(EVERYTHING, bins, 0.2, 1, False, bits)) for bits, bins in REGIONS)
+    for cost in costs:
+        if cost.shared + cost.counts <= memory * _REGION_COUNTS:
+            return replace(cost, layout=replace(cost.layout, kept=cost.affordable(memory)))
+    return None
+
+
 def _distinct_periods(probe: Probe) -> list[int]:
     """Lengths of periods that differ for these rows: the first that holds them all in one is the last."""
     found: list[int] = []
@@ -110,9 +133,7 @@ def _distinct_periods(probe: Probe) -> list[int]:
 
 def _cost(probe: Probe, layout: PathLayout) -> Cost:
     kept = even_choice(probe.latitude, probe.longitude, probe.local_us, probe.fine, layout)
-    tallies = Tallies.of(
-        probe.latitude, probe.longitude, periods(probe.local_us, layout.months), probe.local_us, probe.fine, kept
-    )
+    tallies = Tallies.of(*placed(probe.latitude, probe.longitude, probe.local_us, layout), probe.fine, kept)
     made = from_tallies(probe.scales, tallies, layout.bins)
     contexts = Contexts.fit(made.codes, layout.bins)
     packed = [blocks.closed(taken(made, run), contexts) for run in cut(made)]
@@ -120,6 +141,7 @@ def _cost(probe: Probe, layout: PathLayout) -> Cost:
     counts = sum(block.nbytes for block in packed) - paths + 16 * tallies.latitude.size
     return Cost(
         layout,
+        probe.scales,
         contexts,
         counts * probe.factor,
         paths / max(made.codes.shape[1], 1),
@@ -157,6 +179,18 @@ def rhythm(probe: Probe) -> tuple[int, bool]:
     usual = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 0.0
     slot_us = max((each for each in _NICE_US if each <= usual * 1.01), default=_NICE_US[0])
     return slot_us, bool(np.mean(gaps < slot_us * 0.5) < 0.02)
+
+
+def placed(
+    latitude: Floats, longitude: Floats, local_us: Integers, layout: PathLayout
+) -> tuple[Floats, Floats, Integers, Integers]:
+    """Place, period and time of each row as strata know them; regions have one period, and rows there no time."""
+    if layout.region_bits is None:
+        return latitude, longitude, periods(local_us, layout.months), local_us
+    nothing = np.zeros_like(local_us)
+    cells = geohash.encode(latitude, longitude, layout.region_bits)
+    south, west, _, _ = geohash.decode(cells, layout.region_bits)
+    return south, west, nothing, nothing
 
 
 def even_choice(

@@ -19,6 +19,9 @@ from synopsis.sketch.scales import Codes
 
 _NOBODY = -1
 
+#: Codes beyond which tables of pairs would cost more than they spare.
+_MOST_SYMBOLS = 32
+
 #: Paths looked at to find parents and centres.
 _SAMPLE = 50_000
 
@@ -36,8 +39,10 @@ class Contexts:
 
         Cost: features squared times the paths looked at.
         """
-        sample = codes[:, :: max(codes.shape[1] // _SAMPLE, 1)]
         features, symbols = len(codes), bins + 1
+        if symbols > _MOST_SYMBOLS:
+            return cls(np.full((features, 2), _NOBODY, np.int64), np.zeros((features, 1, 1), np.uint8))
+        sample = codes[:, :: max(codes.shape[1] // _SAMPLE, 1)]
         parents = np.full((features, 2), _NOBODY, np.int64)
         centres = np.zeros((features, symbols, symbols), np.uint8)
         for feature in range(features):

@@ -66,7 +66,7 @@ class Scales:
             quantizers.append(found)
             ticks.append(tick)
         moments = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
-        means, masses = (tuple(each[part].astype(np.float32) for each in moments) for part in (0, 1))
+        means, masses = (tuple(_short(each[part]) for each in moments) for part in (0, 1))
         return cls(tuple(quantizers), tuple(ticks), means, masses, steps, low, high)
 
     @property
@@ -102,6 +102,12 @@ class Scales:
     def widened(self, low: Floats, high: Floats) -> Scales:
         """The same bins, with room for values that reach further."""
         return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
+
+
+def _short(numbers: Floats) -> Shorts:
+    """Numbers of 32 bits; those that are larger than any become the largest."""
+    most = float(np.finfo(np.float32).max)
+    return np.clip(numbers, -most, most).astype(np.float32)
 
 
 def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, step: float) -> tuple[Quantizer, Ticks]:
@@ -168,10 +174,12 @@ def grid_step(values: NDArray[np.float64]) -> float:
     points, counts = np.unique(values, return_counts=True)
     if counts.size and counts.max() > max(_MODE_SHARE * values.size, 1):
         points, counts = np.delete(points, counts.argmax()), np.delete(counts, counts.argmax())
-    size = np.abs(points).max(initial=0.0)
+    if points.size < 2:
+        return 0.0
+    size, reach = np.abs(points).max(), points[-1] - points[0]
     for step in (1.0, 0.5, 0.1, 0.05, 0.01, 0.001):
         steps = points / step
-        near = np.abs(steps - np.round(steps)) <= 1e-7 * max(size, step) / step + 1e-9
-        if points.size and counts[near].sum() >= _ON_GRID * counts.sum():
+        near = np.abs(steps - np.round(steps)) <= 1e-7 * size / step + 1e-9
+        if reach >= step > 1e-5 * size and counts[near].sum() >= _ON_GRID * counts.sum():
             return step
     return 0.0

@@ -188,7 +188,8 @@ def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
     holds = (mass > 0) | (np.pad(atoms, ((0, 0), (1, 0)))[:, :-1] & (above > 0))
     before = np.maximum.accumulate(np.where(holds, run, 0), axis=1)
     before = np.concatenate((np.zeros((strata, 1), before.dtype), before[:, :-1]), axis=1)
-    return holds & (run > before)
+    few = np.count_nonzero(mass, axis=1, keepdims=True) <= bins  # then each fine bin that holds anything has its own
+    return np.where(few, mass > 0, holds & (run > before))
 
 
 def _thresholds(bins: int) -> Floats:

@@ -44,6 +44,12 @@ class PathLayout:
     kept: float  #: share of the rows whose paths stay
     slot_us: int  #: the usual time between two rows of a place
     regular: bool  #: whether places report once a slot, so that the slot alone makes an even choice
+    region_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
+
+    @property
+    def moving(self) -> bool:
+        """Whether places are regions, and latitude, longitude and time further features of a path."""
+        return self.region_bits is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -58,6 +64,7 @@ class PathLayout:
             float(plain["kept"]),
             int(plain["slot_us"]),
             bool(plain["regular"]),
+            plain["region_bits"],
         )
 
 
@@ -96,8 +103,11 @@ class Summary:
     @property
     def grain(self) -> str:
         """The layout in words."""
+        kept = f"{self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
+        if self.layout.moving:
+            return f"{self.latitude.size:,} regions, {kept} with place and time"
         span = "all time" if self.layout.months >= EVERYTHING else f"{self.layout.months} months"
-        return f"{self.latitude.size:,} places x {span}, {self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
+        return f"{self.latitude.size:,} places x {span}, {kept}"
 
     @property
     def parts(self) -> dict[str, int]:

@@ -59,7 +59,7 @@ class Tallies:
             ]
         )
         order = np.flatnonzero(kept)
-        order = order[np.lexsort((local_us[order], stratum[order]))]
+        order = order[_in_order(stratum[order], local_us[order], fine[:, order])]
         return cls(
             lat,
             lon,
@@ -94,8 +94,7 @@ class Tallies:
         rows = np.bincount(at, np.concatenate([part.day_rows for part in parts]), len(day_key[0])).astype(np.int64)
         kept, kept_us = strata("kept_stratum"), np.concatenate([part.kept_us for part in parts])
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
-        # Rows of the same instant stand in the order of their codes, so that no order of the parts shows.
-        order = np.lexsort((*codes, kept_us, kept))
+        order = _in_order(kept, kept_us, codes)
         return cls(lat, lon, *keys, mass, *day_key, rows, kept[order], kept_us[order], codes[:, order])
 
     def of_places(self, chosen: NDArray[np.bool_]) -> Tallies:
@@ -121,6 +120,21 @@ class Tallies:
 def periods(local_us: Integers, months: int) -> Integers:
     """The period of each instant of local time: so many months, counted from 1970."""
     return local_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64) // months
+
+
+def _in_order(stratum: Integers, local_us: Integers, codes: Codes) -> NDArray[np.intp]:
+    """The order of kept rows: by stratum and time, and then in one that does not show in which order they came.
+
+    Rows of one instant are mixed, so that neighbours differ as rows do; where rows have no time, they are sorted by
+    their codes, which packs them smallest.
+    """
+    if local_us.size and local_us.min() < local_us.max():
+        mixed = np.zeros(local_us.size, np.uint64)
+        for row in codes:
+            mixed = (mixed ^ row) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(32)
+        return np.lexsort((mixed, local_us, stratum))
+    return np.lexsort((*codes, stratum))
 
 
 def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:

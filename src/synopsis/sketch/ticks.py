@@ -62,11 +62,13 @@ class Ticks:
         stay = np.isin(edges, around)
         near = np.clip(np.round((edges - self.origin) / self.step), 1.0, float(_MOST))
         start = self.origin + near * self.step
-        for _ in range(4):  # rounding may have led to a neighbour of the first double of the tick
-            start = np.where(np.floor((start - self.origin) / self.step) < near, np.nextafter(start, np.inf), start)
-        for _ in range(4):
-            below = np.nextafter(start, -np.inf)
-            start = np.where(np.floor((below - self.origin) / self.step) >= near, below, start)
+        # The first double of that tick, by halving: near zero many doubles are the same step above the origin.
+        before, after = _ordinals(start - 2 * self.step), _ordinals(start + 2 * self.step)
+        for _ in range(64):
+            middle = (before & after) + ((before ^ after) >> 1)
+            reached = np.floor((_doubles(middle) - self.origin) / self.step) >= near
+            before, after = np.where(reached, before, middle), np.where(reached, middle, after)
+        start = _doubles(after)
         return np.asarray(np.unique(np.where(stay, edges, start)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,3 +79,14 @@ class Ticks:
     def from_dict(cls, plain: Mapping[str, Any]) -> Ticks:
         """What `to_dict` gave."""
         return cls(float(plain["origin"]), float(plain["step"]), tuple(map(float, plain["atoms"])))
+
+
+def _ordinals(numbers: Floats) -> NDArray[np.int64]:
+    """Doubles as whole numbers in the same order."""
+    bits = np.asarray(numbers, np.float64).view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def _doubles(ordinals: NDArray[np.int64]) -> Floats:
+    """The doubles that `_ordinals` numbered."""
+    return np.where(ordinals < 0, np.iinfo(np.int64).min - ordinals, ordinals).view(np.float64)

@@ -42,6 +42,9 @@ from synopsis.store.store import Batch, State, Store
 #: How often a commit that another build overtook is tried again.
 _TRIES = 8
 
+#: Share of the budget below which it is worth building again with more paths, and what is aimed at then.
+_WELL_USED, _AIMED = 0.8, 0.97
+
 #: Fields that may differ from one build to the next: they say how to read a source, not what the sketch is.
 _FREE = frozenset({"lat", "lon", "time", "entity", "name_column", "value_column", "time_unit", "memory"})
 
@@ -178,11 +181,10 @@ class _Paths:
         with progress.watched(spark, "planning", bar):
             found = paths.statistics(observed)
             if before is None and found.outcome.rows:
-                plan = paths.plan(observed, spec, found, spec.memory)
-                if plan is None:
+                cost = paths.plan(observed, spec, found, spec.memory)
+                if cost is None:
                     return None
-                scales, cost = plan
-                return cls(spark, observed, spec, found, scales, cost.contexts, cost.layout, bar)
+                return cls(spark, observed, spec, found, cost.scales, cost.contexts, cost.layout, bar)
         if before is None:  # nothing to plan from: what is added says why
             return cls(spark, observed, spec, found, Scales.fit(np.empty((len(spec.features), 0))), *_NOTHING, bar)
         return cls(spark, observed, spec, found, before.scales, before.contexts, before.layout, bar)
@@ -191,6 +193,14 @@ class _Paths:
         """Whether a summary has the same layout."""
         same = self.scales.quantizers == before.scales.quantizers and self.layout == before.layout
         return same and np.array_equal(self.contexts.centres, before.contexts.centres)
+
+    def finer(self, made: Summary) -> _Paths | None:
+        """With more paths, where those made take far fewer bytes than the probe foretold."""
+        paths = made.parts["paths"]
+        if made.nbytes > _WELL_USED * self.spec.memory or self.layout.kept >= 1.0 or not paths:
+            return None
+        room = _AIMED * self.spec.memory - made.nbytes + paths
+        return replace(self, layout=replace(self.layout, kept=min(self.layout.kept * room / paths, 1.0)))
 
     def again(self, before: Summary) -> _Paths:
         """The same batch in the layout of another summary."""
@@ -212,6 +222,8 @@ def _add_paths(
     outcome, spec = adding.found.outcome, adding.spec
     rejected = _accepted(outcome, source, strict)
     new = adding.summary()
+    if store.state() is None and (finer := adding.finer(new)) is not None:
+        adding, new = finer, finer.summary()
     rejects = _rejects(adding.spark, adding.observed, name, store, attempt, adding.bar) if rejected else ()
     batch = Batch(name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
     layout = planner.finest(spec)
@@ -230,7 +242,9 @@ def _add_paths(
                 adding = adding.again(before)
                 new = adding.summary()
             whole = new if before is None else before + new
-            whole = replace(whole, scales=whole.scales.widened(adding.found.low, adding.found.high)).within(spec.memory)
+            width = len(whole.scales.low)
+            ends = adding.found.low[:width], adding.found.high[:width]
+            whole = replace(whole, scales=whole.scales.widened(*ends)).within(spec.memory)
             if whole.nbytes > spec.memory:
                 raise BudgetTooSmall("the counts of all places and days", whole.nbytes, spec.memory)
             store.prepare()

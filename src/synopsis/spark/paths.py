@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
 from synopsis.sketch import blocks
-from synopsis.sketch.budget import Cost, Probe, chosen, even_choice
+from synopsis.sketch.budget import Cost, Probe, chosen, even_choice, placed
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import MOST_FINE, Codes, Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import PathLayout, Summary, cut, place_order, taken
-from synopsis.sketch.tallies import Tallies, periods
+from synopsis.sketch.tallies import Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, Ticks
 from synopsis.spark import jobs
 from synopsis.spark.aggregate import Outcome
@@ -46,6 +47,12 @@ _MOST_MASS = 1 << 28
 #: Rows of an Arrow batch: large ones spare Python much.
 _BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"}
 
+#: Features of a moving object's path beside its own: latitude, longitude, time.
+WHEREABOUTS = 3
+
+#: A station has so many rows at least, unless there are few places.
+_ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
+
 #: Ticks in one integer.
 _PER_INTEGER = 4
 
@@ -60,7 +67,7 @@ class Statistics:
     """What one pass over all rows tells before anything is built."""
 
     outcome: Outcome
-    low: Floats
+    low: Floats  #: of the features, and behind them of latitude, longitude and instant
     high: Floats
 
 
@@ -69,11 +76,12 @@ def statistics(observed: Observations) -> Statistics:
     count = len(observed.features)
     measures = {"rows": "count_if(reason = 0)", "last": "max(instant_us)"}
     measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
-    for k in range(count):
+    for k in range(count + WHEREABOUTS):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
-        measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)"}
+    measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)" for k in range(count)}
     kept = observed.frame.withColumns(
         {f"value_{k}": sf.when(sf.col("reason") == 0, sf.col(f"value_{k}")) for k in range(count)}
+        | {f"value_{count + at}": column for at, column in enumerate(_whereabouts())}
     )
     found = kept.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
     assert found is not None
@@ -81,14 +89,15 @@ def statistics(observed: Observations) -> Statistics:
     missing = {name: found[f"bad_{k}"] for k, name in enumerate(observed.features) if found[f"bad_{k}"]}
 
     def ends(side: str, empty: float) -> Floats:
-        return np.array([empty if found[f"{side}_{k}"] is None else found[f"{side}_{k}"] for k in range(count)])
+        ends = (found[f"{side}_{k}"] for k in range(count + WHEREABOUTS))
+        return np.array([empty if end is None else end for end in ends], np.float64)
 
     outcome = Outcome((), int(found["rows"]), rejected, missing, found["last"])
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
 
 
-def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> tuple[Scales, Cost] | None:
-    """Scales and layout for these rows within a budget; None where it is too small for any. One pass for a sample."""
+def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> Cost | None:
+    """Scales, contexts and layout for these rows within a budget; None where it is too small. One pass for a sample."""
     rows = max(found.outcome.rows, 1)
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
@@ -97,6 +106,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
         "latitude",
         "longitude",
         _local_us(spec).alias("local_us"),
+        "instant_us",
         (row_key < by_row).alias("in_scales"),
         (place_key < by_place).alias("in_places"),
         *(f"value_{k}" for k in range(len(observed.features))),
@@ -104,13 +114,15 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     probe = partial(_probed, low=found.low, high=found.high, memory=memory, rows=rows)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
-    planned: tuple[Scales, Cost] | None = pickle.loads(made["plan"][0].as_py())
+    planned: Cost | None = pickle.loads(made["plan"][0].as_py())
     return planned
 
 
 def summarised(observed: Observations, spec: Spec, scales: Scales, contexts: Contexts, layout: PathLayout) -> Summary:
     """The summary of all rows. One pass over the rows and one exchange of tallies."""
-    ticks = [ticked(sf.col(f"value_{k}"), tick) for k, tick in enumerate(scales.ticks)]
+    values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
+    values += _whereabouts() if layout.moving else []
+    ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
     packed = [
         reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
         for k in range(0, len(ticks), _PER_INTEGER)
@@ -138,6 +150,11 @@ def _exchanged(tallies: DataFrame) -> DataFrame:
     return tallies.repartition("region")
 
 
+def _whereabouts() -> list[Column]:
+    """Where and when a row was, as further features: latitude, longitude, instant."""
+    return [sf.col("latitude"), sf.col("longitude"), sf.col("instant_us").cast("double")]
+
+
 def _local_us(spec: Spec) -> Column:
     instant = sf.col("instant_us")
     if spec.timezone == "UTC":
@@ -163,19 +180,31 @@ def _probed(
 ) -> Iterator[pa.RecordBatch]:
     """Scales from a sample of the rows, a layout from all rows of some places."""
     table = pa.Table.from_batches(list(batches))
-    values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
-    in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
+    count = len(low) - WHEREABOUTS
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
+    values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(count)])
+    instant = table["instant_us"].to_numpy().astype(np.float64)
+    values = np.concatenate((values, [latitude, longitude, instant]))
+    in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
     if not in_places.any():  # few places, and none of them drawn: the first one
         in_places = (latitude == latitude[0]) & (longitude == longitude[0])
     fine = int(np.clip(memory // (16 * 8 * len(low)), 32, MOST_FINE))
-    scales = Scales.fit(values[:, in_scales], fine, low, high)
-    codes = scales.codes(values[:, in_places])
-    chosen_places = (each[in_places] for each in (latitude, longitude, local_us))
-    latitude, longitude, local_us = chosen_places
-    probe = Probe(latitude, longitude, local_us, codes, scales, rows / local_us.size)
-    cost = chosen(probe, memory)
-    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(None if cost is None else (scales, cost))]})
+
+    def probe(chosen: NDArray[np.bool_], features: int) -> Probe:
+        scales = Scales.fit(values[:features, in_scales], fine, low[:features], high[:features])
+        codes = scales.codes(values[:features, chosen])
+        factor = rows / int(chosen.sum())
+        return Probe(latitude[chosen], longitude[chosen], local_us[chosen], codes, scales, factor)
+
+    stations = probe(in_places, count) if _stand_still(latitude[in_places], longitude[in_places]) else None
+    cost = chosen(stations, lambda: probe(in_scales, len(low)), memory)
+    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(cost)]})
+
+
+def _stand_still(latitude: Floats, longitude: Floats) -> bool:
+    """Whether places report again and again."""
+    places = np.unique(np.stack((latitude, longitude)), axis=1).shape[1]
+    return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
 
 
 def _tallied(batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout) -> Iterator[pa.RecordBatch]:
@@ -206,7 +235,7 @@ def _tally(batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayou
         ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
         fine[k] = codes[ticks]
     kept = even_choice(latitude, longitude, local_us, fine, layout)
-    return Tallies.of(latitude, longitude, periods(local_us, layout.months), local_us, fine, kept)
+    return Tallies.of(*placed(latitude, longitude, local_us, layout), fine, kept)
 
 
 def _passed_on(gathered: list[Tallies]) -> Iterator[pa.RecordBatch]:
