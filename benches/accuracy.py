@@ -25,6 +25,7 @@ import json
 import math
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -252,11 +253,11 @@ class Asking:
         self.milliseconds: list[float] = []
 
     def ask(self, question: Question) -> bool:
-        """Ask and compare; whether the scope enters (so do questions without an answer, as the referee has it)."""
-        want = true_answer(self._truth, question)
+        """Ask and compare; whether the scope enters. Questions without an answer do not."""
         got = self._answer(question)
         if not got:
-            return True
+            return False
+        want = true_answer(self._truth, question)
         enters = want["COUNT"] >= LEAST and want["values"] >= LEAST
         samples = [true_answer(self._truth, question, table) for table in self._truth.samples] if enters else []
         for function, value in got.items():
@@ -458,6 +459,7 @@ error counts for more than 2. Widths of intervals are medians on the same scale.
 always (`missed` counts those that did not), one at *95%* in 95 of 100 questions (`held` is the share that did).
 """
 
+WIDTH = 120
 TITLES = {0.1: "1/10", 0.01: "1/100", 0.001: "1/1000"}
 
 
@@ -466,7 +468,15 @@ def page_of(figures: dict[str, Any]) -> str:
     parts = [INTRODUCTION.format(least=LEAST)]
     parts += [_section(name, figures[name]) for name in CASES if name in figures]
     parts.append(_when_not({name: figures[name] for name in CASES if name in figures}))
-    return "\n".join(parts)
+    return "\n".join(_wrapped(line) for part in parts for line in part.split("\n")).rstrip("\n") + "\n"
+
+
+def _wrapped(line: str) -> str:
+    """A paragraph or an item as lines of a page; tables and headings stay."""
+    if len(line) <= WIDTH or line.startswith(("|", "#")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _section(name: str, shares: dict[str, Any]) -> str:
@@ -603,12 +613,13 @@ def _when_not(figures: dict[str, Any]) -> str:
     lines += _paragraph(
         "Hours within a day.",
         "Time is kept as days: six hours are answered as a quarter of their day, so that nothing is known of mornings "
-        "and nights. MEAN without predicates at 1/10:",
-        ["data", "whole days", "cut days", HOURS],
+        "and nights, and intervals at 95% may miss. MEAN without predicates at 1/10:",
+        ["data", "whole days", "cut days", HOURS, f"held, {HOURS}"],
         [
             [
                 CASES[name].file,
                 *(_compared(found["means_by_time"].get(span)) for span in ("whole days", "cut days", HOURS)),
+                _percent(found["means_by_time"][HOURS]["p95_held"]),
             ]
             for name, found in tenth.items()
             if HOURS in found["means_by_time"]

@@ -6,7 +6,8 @@
 of `syn.build(..., exact_at=(4, "1mo"))` into a fresh target: pivots, sums of all products, files, commit. The rollup
 is count, mean, stddev, min and max of the same features by the same cells and months; one rival throws its rows away
 (format noop), the other writes them as Parquet. All run in one session with the same settings, in turns, three times
-after four warm-ups of each: Java compiles what it runs, and it takes that long until the times stay the same. Bar: the build reaches at least 0.6 of the rollup's rows a second, medians compared.
+after four warm-ups of each: Java compiles what it runs, and it takes that long until the times stay the same. Bar: the
+build reaches at least 0.6 of the rollup's rows a second, medians compared.
 Writes benches/results/build_speed.json.
 """
 

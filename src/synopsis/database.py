@@ -117,11 +117,11 @@ def _info_of(summary: Summary) -> dict[str, Any]:
         "paths": paths,
         "grain": summary.grain,
         "layout": layout.to_dict(),
-        "exact": {"count": "places x days", "count by bin": f"places x {layout.months} months"},
+        "exact": {} if layout.moving else {"count": "places x days", "count by bin": f"places x {summary.span}"},
         "given_up": {
             "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",
             "values": f"kept as one of {layout.bins} bins a place and period",
-            "time": "kept as days",
+            **({"place and time": "kept as bins, like features"} if layout.moving else {"time": "kept as days"}),
         },
         "parts": summary.parts,
     }

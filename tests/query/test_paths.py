@@ -312,6 +312,9 @@ def test_days_of_the_zone_are_whole(zone):
     for day in days[1:]:
         text = str(np.datetime64(int(day), "D"))
         before, after = (data.query(f"SELECT COUNT(*), MAX(temp) WHERE time {sign} '{text}'") for sign in ("<", ">="))
+        if zone == "a minute past midnight" and text == "2010-11-07":  # that midnight came twice: nobody knows
+            assert before["COUNT(*)"].guarantee == after["COUNT(*)"].guarantee == "certain"
+            continue
         assert before["COUNT(*)"].guarantee == after["COUNT(*)"].guarantee == "exact"
         assert before["COUNT(*)"].estimate + after["COUNT(*)"].estimate == len(data)
 

@@ -91,7 +91,7 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table: each group key a column; each statistic four, of which three add " low", " high" and
-        " guarantee" to its name."""
+        " guarantee" to its name, and from paths two more, " p95 low" and " p95 high"."""
         arrays: dict[str, pa.Array] = {}
         for name, column in self._columns.items():
             if isinstance(column, Values):
@@ -100,6 +100,9 @@ class Answer:
                 arrays[f"{name} low"] = pa.array(column.low, mask=undefined)
                 arrays[f"{name} high"] = pa.array(column.high, mask=undefined)
                 arrays[f"{name} guarantee"] = pa.array(np.array(GUARANTEES)[column.guarantee], pa.string())
+                if column.p95 is not None:
+                    for side, numbers in zip(("low", "high"), column.p95.T, strict=True):
+                        arrays[f"{name} p95 {side}"] = pa.array(numbers, mask=np.isnan(numbers))
             elif isinstance(column, BucketKeys):
                 arrays[name] = pa.array(column.starts_us, pa.timestamp("us", column.timezone))
             else:

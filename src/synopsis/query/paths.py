@@ -34,6 +34,9 @@ from synopsis.sketch.summary import Summary
 
 _DAY: Final = Bucket.parse("1d")
 
+#: The share of a day that a bucket shorter than a day takes at most: no such bucket holds one whole.
+_ALMOST: Final = 1.0 - 1e-9
+
 #: Groups that one answer may have: each is evaluated by itself.
 _MOST_GROUPS: Final = 10_000
 
@@ -50,7 +53,7 @@ def evaluate(summary: Summary, layout: Layout, asked: Plan) -> Answer:
     features = tuple(
         sorted({*_features(asked.condition), *instants, *(f for each in statistics for f in each.features)})
     )
-    opened = _Opened.of(summary, layout, asked.scope, features)
+    opened = _Opened.of(summary, layout, asked.scope, features or (0,))
     groups = list(_groups(opened, asked))
     values = {each: [group.statistic(each) for group in groups] for each in dict.fromkeys(statistics)}
     rows = _order(groups, values, asked)
@@ -169,6 +172,12 @@ class _Opened:
         share = None if strata is None else np.repeat(covered[strata.place], np.diff(strata.day_offset))
         return cls(summary, layout, features, strata, scope.from_us, scope.until_us, share)
 
+    @cached_property
+    def is_beyond_paths(self) -> bool:
+        """Whether paths are no ground for intervals at 95%."""
+        scales = self.summary.scales
+        return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
+
     def covered(self, begin: int | None, end: int | None) -> Floats:
         """The share of each day that lies in a span of time."""
         assert self.strata is not None
@@ -207,9 +216,16 @@ def _day_us(day: Integers, layout: Layout) -> Integers:
     return _DAY.starts_us(day, layout.zone)
 
 
+def _past_us(day: Integers, layout: Layout) -> Integers:
+    """The instant from which on nothing falls into each day any more; clocks may go back over midnight."""
+    if layout.timezone == "UTC":
+        return (day + 1) * 86_400_000_000
+    return _DAY.reach_us(day, layout.zone)
+
+
 def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
     lengths = np.diff(strata.day_offset)
-    first, last = _day_us(strata.day_first, layout), _day_us(strata.day_first + lengths, layout)
+    first, last = _day_us(strata.day_first, layout), _past_us(strata.day_first + lengths - 1, layout)
     touched = np.ones(len(strata), np.bool_)
     if begin is not None:
         touched &= last > begin
@@ -221,7 +237,7 @@ def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None)
 def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
     if begin is None and end is None:
         return np.ones(strata.day_rows.size)
-    first, last = _day_us(strata.day, layout), _day_us(strata.day + 1, layout)
+    first, last = _day_us(strata.day, layout), _past_us(strata.day, layout)
     left = first if begin is None else np.maximum(first, begin)
     right = last if end is None else np.minimum(last, end)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
@@ -269,7 +285,7 @@ def joined(parts: list[Strata]) -> Strata:
 
 def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
     """The groups of the answer in the order of their keys; without GROUP BY one, even when it is empty."""
-    strata, layout = opened.strata, opened.layout
+    strata = opened.strata
     if not asked.groups:
         covered = None if strata is None else opened.covered(opened.begin_us, opened.end_us)
         yield _Group(opened, strata, covered, asked.condition)
@@ -289,8 +305,7 @@ def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
     made = 0
     for each in np.unique(cell):
         own = strata if length is None else taken(strata, cell == each)
-        for bucket, begin, end in _spans(own, opened, span):
-            covered = _covered(own, layout, begin, end)
+        for bucket, covered in _buckets(own, opened, span):
             if not (covered * own.day_rows).any():
                 continue
             made += 1
@@ -321,24 +336,29 @@ def _buckets_of_moving(opened: _Opened, asked: Plan) -> Iterator[_Group]:
             yield group
 
 
-def _spans(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, int | None, int | None]]:
-    """The buckets of these strata within the scope, each with its first instant and the first after it."""
-    begin, end = opened.begin_us, opened.end_us
-    if span is None:
-        yield 0, begin, end
+def _buckets(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, Floats]]:
+    """The buckets of these strata within the scope, each with the share of every day that lies in it."""
+    begin, end, layout = opened.begin_us, opened.end_us, opened.layout
+    if span is None or span.encloses(_DAY):  # a day lies in one bucket, whatever clocks do
+        covered = _covered(strata, layout, begin, end)
+        if span is None:
+            yield 0, covered
+            return
+        own = span.ordinals(_day_us(strata.day, layout), layout.zone)
+        for ordinal in np.unique(own[(strata.day_rows > 0) & (covered > 0.0)]):
+            yield int(ordinal), np.where(own == ordinal, covered, 0.0)
         return
-    zone, days = opened.layout.zone, strata.day[strata.day_rows > 0]
-    first, last = (
-        int(span.ordinals(_day_us(np.array([day]), opened.layout) + late, zone)[0])
-        for day, late in ((days.min(), 0), (days.max(), 86_400_000_000 - 1))
-    )
-    ordinals = np.arange(first, last + 2)
-    starts = span.starts_us(ordinals, zone)
-    for ordinal, left, right in zip(ordinals[:-1], starts[:-1], starts[1:], strict=True):
+    days = strata.day[strata.day_rows > 0]
+    ends_us = _day_us(days.min(), layout), _past_us(days.max(), layout) - 1
+    first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), layout.zone))
+    ordinals = np.arange(first, last + 1)
+    starts, reach = span.starts_us(ordinals, layout.zone), span.reach_us(ordinals, layout.zone)
+    for ordinal, left, right in zip(ordinals, starts, reach, strict=True):
         inner = int(left) if begin is None else max(int(left), begin)
         outer = int(right) if end is None else min(int(right), end)
         if inner < outer:
-            yield int(ordinal), inner, outer
+            # A day that the bucket holds whole by its instants may still have rows of the hour that came twice.
+            yield int(ordinal), np.minimum(_covered(strata, layout, inner, outer), _ALMOST)
 
 
 class _Group:
@@ -388,7 +408,7 @@ class _Group:
         numbers = self._numbers(feature)
         estimate = _OF_ONE[asked.function](numbers, asked)
         p95 = None
-        if asked.function in _WITH_P95:
+        if asked.function in _WITH_P95 and asked.share not in (0.0, 1.0):  # paths do not tell of extremes
             arguments = (_share(asked),) if asked.function == "quantile" else ()
             p95 = self._at_95(numbers, _WITH_P95[asked.function], *arguments)
         if math.isnan(estimate):
@@ -415,8 +435,12 @@ class _Group:
         return Value(estimate, low, high, "heuristic" if p95 is None else "p95", None if p95 is None else (low, high))
 
     def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
-        """An interval at 95%. Those of moving objects are none: it takes paths in the order of time to tell."""
-        if self._opened.summary.layout.moving:
+        """An interval at 95%, where paths can tell.
+
+        It takes paths in the order of time, which moving objects have not, and features whose values lie within the
+        ends that bins were fitted to.
+        """
+        if self._opened.is_beyond_paths:
             return None
         found = getattr(source, name)
         low, high = found(*arguments) if callable(found) else found

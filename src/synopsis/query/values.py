@@ -26,6 +26,8 @@ class Value:
     23.41 exact
     >>> Value(1204, 1180, 1260, "certain")
     Value(1,204 in 1,180..1,260 certain)
+    >>> Value(1204, 1180, 1260, "certain", (1201.0, 1207.0))
+    Value(1,204 in 1,180..1,260 certain, 1,201..1,207 p95)
     >>> float(Value(None, None, None, "exact"))
     nan
     """
@@ -41,7 +43,10 @@ class Value:
             return f"none {self.guarantee}"
         if self.low is None or self.high is None or self.low == self.estimate == self.high:
             return f"{written(self.estimate)} {self.guarantee}"
-        return f"{written(self.estimate)} in {written(self.low)}..{written(self.high)} {self.guarantee}"
+        text = f"{written(self.estimate)} in {written(self.low)}..{written(self.high)} {self.guarantee}"
+        if self.p95 is None or self.guarantee == "p95":
+            return text
+        return f"{text}, {written(self.p95[0])}..{written(self.p95[1])} p95"
 
     def __repr__(self) -> str:
         return f"Value({self})"

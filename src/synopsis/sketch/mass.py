@@ -50,6 +50,10 @@ class MassAxis:
         # Rows lie around their mean: a bin from 400 to 500 may hold 500 alone.
         reach = np.maximum(np.minimum(mean - low, high - mean), step / 2)
         seen = scales.masses[feature] > 0
+        # But for the outermost, once there are values beyond those that the means are of.
+        quantizer = scales.quantizers[feature]
+        seen[0] &= scales.low[feature] >= quantizer.low
+        seen[-1] &= scales.high[feature] <= quantizer.high
         low, high = (
             np.where(seen, np.maximum(low, mean - reach), low),
             np.where(seen, np.minimum(high, mean + reach), high),

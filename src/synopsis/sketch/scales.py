@@ -99,6 +99,11 @@ class Scales:
         )
         return low, np.maximum(high, low)
 
+    def is_widened(self, feature: int) -> bool:
+        """Whether there are values beyond the ends that the bins were fitted to."""
+        quantizer = self.quantizers[feature]
+        return bool(self.low[feature] < quantizer.low or self.high[feature] > quantizer.high)
+
     def widened(self, low: Floats, high: Floats) -> Scales:
         """The same bins, with room for values that reach further."""
         return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
@@ -112,6 +117,7 @@ def _short(numbers: Floats) -> Shorts:
 
 def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, step: float) -> tuple[Quantizer, Ticks]:
     """The same bins with edges where ticks begin. Values on a grid need no atoms: each has a tick of its own."""
+    ends = (float(low), float(high)) if low <= high else (quantizer.low, quantizer.high)
     atoms = quantizer.atoms
     if len(atoms) > MOST_ATOMS:  # the heaviest
         counts = np.bincount(np.searchsorted(atoms, values[np.isin(values, atoms)]), minlength=len(atoms))
@@ -121,9 +127,9 @@ def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, ste
         above = np.isin(quantizer.edges, np.nextafter(quantizer.atoms, np.inf))
         at = np.isin(quantizer.edges, quantizer.atoms)
         moved = quantizer.edges + (above.astype(np.float64) - at) * ticks.step / 2
-        return Quantizer(ticks.snapped(moved), np.empty(0), quantizer.low, quantizer.high), ticks
+        return Quantizer(ticks.snapped(moved), np.empty(0), *ends), ticks
     kept = np.array(ticks.atoms)
-    return Quantizer(ticks.snapped(quantizer.edges), kept, quantizer.low, quantizer.high), ticks
+    return Quantizer(ticks.snapped(quantizer.edges), kept, *ends), ticks
 
 
 def fine_quantizer(

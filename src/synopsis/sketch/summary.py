@@ -106,8 +106,13 @@ class Summary:
         kept = f"{self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
         if self.layout.moving:
             return f"{self.latitude.size:,} regions, {kept} with place and time"
-        span = "all time" if self.layout.months >= EVERYTHING else f"{self.layout.months} months"
-        return f"{self.latitude.size:,} places x {span}, {kept}"
+        return f"{self.latitude.size:,} places x {self.span}, {kept}"
+
+    @property
+    def span(self) -> str:
+        """The length of a period in words."""
+        months = self.layout.months
+        return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
 
     @property
     def parts(self) -> dict[str, int]:
@@ -146,15 +151,12 @@ class Summary:
         return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
 
     def within(self, memory: int) -> Summary:
-        """The summary, thinned until it fits."""
+        """The summary, thinned until it fits or has no paths left."""
         found = self
-        while found.nbytes > memory:
+        while found.nbytes > memory and found.paths:
             paths = found.parts["paths"]
-            share = (memory - (found.nbytes - paths)) / paths * 0.99 if paths else 0.0
-            if share <= 0.0:
-                found = found.thinned(0.0)
-                break
-            found = found.thinned(share)
+            share = (memory - (found.nbytes - paths)) / paths * 0.99
+            found = found.thinned(max(share, 0.0))
         return found
 
 
