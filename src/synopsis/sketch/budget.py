@@ -97,7 +97,10 @@ def _of_stations(probe: Probe, memory: int) -> Cost | None:
     When all paths stay, there are as many bins as fit.
     """
     slot_us, regular = rhythm(probe)
-    wanted = [_cost(probe, PathLayout(months, BINS[0], 0.2, slot_us, regular)) for months in _distinct_periods(probe)]
+    layouts = [PathLayout(months, BINS[0], 0.2, slot_us, regular) for months in _distinct_periods(probe)]
+    # Contexts differ little from one length to the next, and take longest to find.
+    coarsest = _cost(probe, layouts[-1])
+    wanted = [*(_cost(probe, layout, coarsest.contexts) for layout in layouts[:-1]), coarsest]
     best = min(wanted, key=lambda cost: cost.error(memory))
     if best.shared + best.counts > memory * _MOST_COUNTS:
         return None
@@ -131,11 +134,12 @@ def _distinct_periods(probe: Probe) -> list[int]:
     return found
 
 
-def _cost(probe: Probe, layout: PathLayout) -> Cost:
+def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) -> Cost:
+    """What a layout costs, measured on the probe."""
     kept = even_choice(probe.latitude, probe.longitude, probe.local_us, probe.fine, layout)
     tallies = Tallies.of(*placed(probe.latitude, probe.longitude, probe.local_us, layout), probe.fine, kept)
     made = from_tallies(probe.scales, tallies, layout.bins)
-    contexts = Contexts.fit(made.codes, layout.bins)
+    contexts = contexts or Contexts.fit(made.codes, layout.bins)
     packed = [blocks.closed(taken(made, run), contexts) for run in cut(made)]
     paths = sum(len(frame) for block in packed for frame in block.paths)
     counts = sum(block.nbytes for block in packed) - paths + 16 * tallies.latitude.size

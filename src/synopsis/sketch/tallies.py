@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from synopsis.sketch.moments import Floats, Integers
@@ -140,8 +141,8 @@ def _in_order(stratum: Integers, local_us: Integers, codes: Codes) -> NDArray[np
 def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:
     """The different positions, sorted by latitude and longitude, and which of them each is."""
     # Zero has two signs and one place.
-    bits, number = _numbered((latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64))
-    lat, lon = (each.view(np.float64) for each in bits)
+    (lat_key, lon_key), number = _numbered((latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64))
+    lat, lon = lat_key.view(np.float64), lon_key.view(np.float64)
     order = np.lexsort((lon, lat))
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
@@ -149,15 +150,25 @@ def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Intege
 
 
 def _numbered(first: Integers, second: Integers) -> tuple[tuple[Integers, Integers], Integers]:
-    """The different pairs, sorted, and the number of each pair. Cost: a sort of one integer a pair where they fit."""
+    """The different pairs, sorted, and the number of each pair. Cost: a table of the pairs, and a sort of the few."""
     if not first.size:
         return (first, second), first
     low, high = int(second.min()), int(second.max())
-    base = int(first.min())
-    if (int(first.max()) - base + 1) * (high - low + 1) < 2**62:
-        keys, number = np.unique((first - base) * (high - low + 1) + (second - low), return_inverse=True)
-        return (keys // (high - low + 1) + base, keys % (high - low + 1) + low), number
-    one, first_number = np.unique(first, return_inverse=True)
-    two, second_number = np.unique(second, return_inverse=True)
-    keys, number = np.unique(first_number * two.size + second_number, return_inverse=True)
+    base, width = int(first.min()), int(second.max()) - low + 1
+    if (int(first.max()) - base + 1) * width < 2**62:
+        keys, number = _unique((first - base) * width + (second - low))
+        return (keys // width + base, keys % width + low), number
+    one, first_number = _unique(first)
+    two, second_number = _unique(second)
+    keys, number = _unique(first_number * two.size + second_number)
     return (one[keys // two.size], two[keys % two.size]), number
+
+
+def _unique(keys: Integers) -> tuple[Integers, Integers]:
+    """As np.unique with its inverse, by hashing: there are few different keys among many."""
+    encoded = pa.array(keys).dictionary_encode()
+    found = encoded.dictionary.to_numpy()
+    order = np.argsort(found)
+    rank = np.empty(order.size, np.int64)
+    rank[order] = np.arange(order.size)
+    return found[order], rank[encoded.indices.to_numpy()]

@@ -36,7 +36,7 @@ from synopsis.spark.aggregate import Outcome
 from synopsis.spark.observations import REASONS, Observations
 
 #: Rows of the probe: for scales, and of whole places for the budget.
-_SCALE_ROWS, _PLACE_ROWS = 200_000, 150_000
+_SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
 
 #: Rows that become one tally.
 _ROWS_AT_ONCE = 1_000_000
