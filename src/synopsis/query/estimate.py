@@ -16,6 +16,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,7 +221,8 @@ class Estimates:
         """
         self._strata, self._features, self._clause = strata, features, clause
         self._scales, self._axes, self._days_covered = scales, axes, covered
-        self._numbers: dict[int, Numbers] = {}
+        # Numbers know their estimates: held weakly, all of it goes with the last that asks.
+        self._numbers: WeakValueDictionary[int, Numbers] = WeakValueDictionary()
         self._pairs: dict[tuple[int, int], _Pair] = {}
         self._known: dict[int, Bins] = {}
         self._tables: dict[Leaf, Floats] = {}
@@ -492,8 +494,9 @@ class Estimates:
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
-        if feature in self._numbers:
-            return self._numbers[feature]
+        known = self._numbers.get(feature)
+        if known is not None:
+            return known
         bins, own = self.bins(feature), reachable(self._clause, feature)
         share = self._shares(own)[:, :-1]
         first, second = bins.sums(own.ranges)
@@ -508,8 +511,9 @@ class Estimates:
             mass = self._covered[:, None] * self._counts(feature)[:, :-1] * share * others[:, None]
         else:
             mass = self._table(self._live_key(feature), self._mass)[:, :-1]
-        self._numbers[feature] = Numbers(mass, mean, variance, share, bins, own.ranges, self, feature)
-        return self._numbers[feature]
+        found = Numbers(mass, mean, variance, share, bins, own.ranges, self, feature)
+        self._numbers[feature] = found
+        return found
 
     def _exact(self, feature: int) -> bool:
         """Whether the clause demands nothing of other features, so that the exact counts of bins help."""

@@ -153,8 +153,8 @@ def _numbered(first: Integers, second: Integers) -> tuple[tuple[Integers, Intege
     """The different pairs, sorted, and the number of each pair. Cost: a table of the pairs, and a sort of the few."""
     if not first.size:
         return (first, second), first
-    low, high = int(second.min()), int(second.max())
-    base, width = int(first.min()), int(second.max()) - low + 1
+    base, low = int(first.min()), int(second.min())
+    width = int(second.max()) - low + 1
     if (int(first.max()) - base + 1) * width < 2**62:
         keys, number = _unique((first - base) * width + (second - low))
         return (keys // width + base, keys % width + low), number
