@@ -34,6 +34,9 @@ from synopsis.sketch.summary import Summary
 
 _DAY: Final = Bucket.parse("1d")
 
+#: South and west of what two boxes share, north and east.
+_NEARER: Final = (np.maximum, np.maximum, np.minimum, np.minimum)
+
 #: The share of a day that a bucket shorter than a day takes at most: no such bucket holds one whole.
 _ALMOST: Final = 1.0 - 1e-9
 
@@ -70,7 +73,7 @@ def _features(condition: Condition) -> set[int]:
 def _with_whereabouts(asked: Plan, layout: Layout) -> Plan:
     """The same question to paths that know place and time as further features: the scope becomes a condition.
 
-    Polygons stay: regions that they cut are taken in part.
+    Of a polygon that is the box around it; regions that the polygon cuts are then taken in part.
     """
     if any(isinstance(key, CellKey) for key in asked.groups):
         raise NotKept(
@@ -95,12 +98,10 @@ def _with_whereabouts(asked: Plan, layout: Layout) -> Plan:
             )
         )
     for shape in scope.shapes:
-        if isinstance(shape, Box):
-            parts = (
-                [(shape.west, shape.east)] if shape.west <= shape.east else [(shape.west, 180.0), (-180.0, shape.east)]
-            )
-            found.append(Between(latitude, shape.south, shape.north))
-            found.append(Or(tuple(Between(longitude, west, east) for west, east in parts)))
+        box = shape if isinstance(shape, Box) else shape.box
+        parts = [(box.west, box.east)] if box.west <= box.east else [(box.west, 180.0), (-180.0, box.east)]
+        found.append(Between(latitude, box.south, box.north))
+        found.append(Or(tuple(Between(longitude, west, east) for west, east in parts)))
     if scope.from_us is not None or scope.until_us is not None:
         found.append(_during(instant, scope.from_us, scope.until_us))
     return replace(asked, condition=And(tuple(found)))
@@ -156,7 +157,11 @@ class _Opened:
             if isinstance(shape, Box):
                 covered = np.where(touched, covered, 0.0)
             else:
-                covered = np.where(inside, covered, np.where(touched, np.clip(shape.share(*boxes), 1e-6, 0.999), 0.0))
+                around = shape.box
+                corners = (around.south, around.west, around.north, around.east)
+                within = [limit(edge, corner) for limit, edge, corner in zip(_NEARER, boxes, corners, strict=True)]
+                taken_part = np.clip(shape.share(*within), 1e-6, 0.999)
+                covered = np.where(inside, covered, np.where(touched, covered * taken_part, 0.0))
         if scope.prefixes is not None:
             covered = np.where(_touching(scope.prefixes, boxes), covered, 0.0)
         chosen = covered > 0.0

@@ -128,6 +128,12 @@ class Polygon:
             touched[which] = shapely.intersects(polygon, geometries)
         return inside, touched
 
+    @property
+    def box(self) -> Box:
+        """The box around it."""
+        west, south, east, north = _prepared(self.text).bounds
+        return Box(south, west, north, east)
+
     def share(self, south: Floats, west: Floats, north: Floats, east: Floats) -> Floats:
         """About what share of the area of each closed box lies inside, 0 to 1, from 64 positions spread evenly.
 
