@@ -82,7 +82,9 @@ class Values:
             return Value(None, None, None, guarantee)
         p95 = None
         if self.p95 is not None and not math.isnan(self.p95[row, 0]):
-            p95 = (float(self.p95[row, 0]), float(self.p95[row, 1]))
+            low, high = (float(end) for end in self.p95[row])
+            is_count = np.issubdtype(self.estimate.dtype, np.integer)
+            p95 = (math.floor(low), math.ceil(high)) if is_count else (low, high)
         return Value(self.estimate[row].item(), self.low[row].item(), self.high[row].item(), guarantee, p95)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Values:
