@@ -209,7 +209,8 @@ class _Paths:
     def summary(self) -> Summary:
         """The summary of the batch. The heavy part."""
         with progress.watched(self.spark, "summarising", self.bar):
-            return paths.summarised(self.observed, self.spec, self.scales, self.contexts, self.layout)
+            expected = int(self.found.outcome.rows * self.layout.kept)
+            return paths.summarised(self.observed, self.spec, self.scales, self.contexts, self.layout, expected)
 
 
 _NOTHING = (Contexts(np.empty((0, 2), np.int64), np.empty((0, 0, 0), np.uint8)), PathLayout(1, 1, 1.0, 1, True))

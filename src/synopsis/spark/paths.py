@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
@@ -55,6 +55,9 @@ _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
 
 #: Ticks in one integer.
 _PER_INTEGER = 4
+
+#: Paths that one task packs.
+_PATHS_OF_A_TASK = 200_000
 
 #: Bits of the cells in which tallies meet: neighbours come to one task, and so into one block.
 _REGION_BITS = 10
@@ -118,8 +121,10 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     return planned
 
 
-def summarised(observed: Observations, spec: Spec, scales: Scales, contexts: Contexts, layout: PathLayout) -> Summary:
-    """The summary of all rows. One pass over the rows and one exchange of tallies."""
+def summarised(
+    observed: Observations, spec: Spec, scales: Scales, contexts: Contexts, layout: PathLayout, expected: int
+) -> Summary:
+    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies."""
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += _whereabouts() if layout.moving else []
     ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
@@ -136,7 +141,10 @@ def summarised(observed: Observations, spec: Spec, scales: Scales, contexts: Con
     tally = partial(_tallied, scales=scales, layout=layout)
     pack = partial(_packed, scales=scales, contexts=contexts, layout=layout)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
-        made = _exchanged(rows.mapInArrow(tally, "region bigint, tallies binary")).mapInArrow(pack, "part binary")
+        tallies = rows.mapInArrow(tally, "region bigint, tallies binary")
+        # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
+        tasks = min(observed.frame.sparkSession.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
+        made = tallies.repartition(tasks, "region").mapInArrow(pack, "part binary")
         parts = [pickle.loads(part) for part in made.toArrow()["part"].to_pylist()]
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
     return reduce(add, sorted(parts, key=_south_west), empty)
@@ -144,10 +152,6 @@ def summarised(observed: Observations, spec: Spec, scales: Scales, contexts: Con
 
 def _south_west(part: Summary) -> int:
     return int(place_order(part.latitude[:1], part.longitude[:1])[0])
-
-
-def _exchanged(tallies: DataFrame) -> DataFrame:
-    return tallies.repartition("region")
 
 
 def _whereabouts() -> list[Column]:
