@@ -46,7 +46,9 @@ def build(
     precision: Annotated[int, typer.Option(help="finest geohash length the planner may use")] = 4,
     bucket: Annotated[str, typer.Option(help="finest span of time the planner may use, as 1h, 1d, 1mo")] = "1d",
     memory: Annotated[str, typer.Option(help="what the sketch may take in memory")] = "8MB",
-    exact_at: Annotated[str | None, typer.Option(help="a grain at which all must be exact, as 4,1mo")] = None,
+    exact_at: Annotated[
+        str | None, typer.Option(help="a grain at which all must be exact, as 4,1mo; else paths")
+    ] = None,
     timezone: Annotated[str, typer.Option(help="calendar of the buckets; zone of times that name none")] = "UTC",
     name_column: Annotated[str | None, typer.Option(help="long rows: the column that names the feature")] = None,
     value_column: Annotated[str | None, typer.Option(help="long rows: the column of its value")] = None,
