@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -29,6 +30,9 @@ from synopsis.query.values import Value
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.ticks import ABSENT_TICK, Ticks
 from synopsis.spark.paths import ticked
+from synopsis.store.files import new_attempt, write_file
+from synopsis.store.store import Store
+from synopsis.store.summaries import SCHEMA
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -673,3 +677,26 @@ def test_four_years_of_american_weather_in_eighty_thousand_bytes(
     database = syn.open(tmp_path / "w.syn")
     assert database.rows == len(frame)
     examine(database, Rows(frame), 60, seed=7, features=features).passed()
+
+
+def test_a_summary_stays_though_another_build_has_put_its_own_just_before_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the other one put is no commit's, and what ours put is no longer the last of its table."""
+    rows = pa.table({"lat": [1.0, 2.0] * 30, "lon": [3.0, 4.0] * 30, "ts": list(range(60)), "x": np.arange(60.0)})
+    spec = Spec("lat", "lon", "ts", ["x"], time_unit="s")
+    place, commit = tmp_path / "w.syn", Store.commit
+
+    def overtaken(store: Store, *arguments: Any, **named: Any) -> bool:
+        other = new_attempt()
+        store.put_summary(
+            write_file(pa.table({"part": [], "facts": [], "frames": []}, SCHEMA), store.paths_place, other)
+        )
+        return commit(store, *arguments, **named)
+
+    monkeypatch.setattr(Store, "commit", overtaken)
+    syn.build(rows, spec, place, batch="first", progress=False)
+    monkeypatch.undo()
+    assert syn.open(place).query("SELECT COUNT(*)")["COUNT(*)"].estimate == 60
+    syn.build(rows, spec, place, batch="second", progress=False)
+    assert syn.open(place).query("SELECT COUNT(*)")["COUNT(*)"].estimate == 120

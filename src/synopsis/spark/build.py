@@ -113,7 +113,8 @@ def _add(
         if summary is not None or (state is None and spec.exact_at is None):
             adding = _Paths.planned(spark, observed, spec, summary, bar)
             if adding is not None:
-                return _add_paths(adding, source, store, name, strict, attempt, began)
+                report, committed = _add_paths(adding, source, store, name, strict, attempt, began)
+                return report
         layout = state.layout if state else planner.promised(spec) or _planned(spark, observed, spec, bar)
         with progress.watched(spark, "summing", bar):
             outcome = aggregate.write_strands(observed, layout, store.sketch_place, attempt)
@@ -218,8 +219,8 @@ _NOTHING = (Contexts(np.empty((0, 2), np.int64), np.empty((0, 0, 0), np.uint8)),
 
 def _add_paths(
     adding: _Paths, source: str, store: Store, name: str, strict: bool, attempt: str, began: float
-) -> Report:
-    """Make the summary of one batch, add it to what is there, and commit the sum."""
+) -> tuple[Report, tuple[Written, ...]]:
+    """Make the summary of one batch, add it to what is there, and commit the sum; also the files that are committed."""
     outcome, spec = adding.found.outcome, adding.spec
     rejected = _accepted(outcome, source, strict)
     new = adding.summary()
@@ -229,44 +230,39 @@ def _add_paths(
     batch = Batch(name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
     layout = planner.finest(spec)
     rejects_version = None
-    kept: list[Written] = [*rejects]
-    try:
-        for _ in range(_TRIES):
-            state = store.state()
-            if state is not None and store.has_batch(name):
-                return _repeated(store, name, began)
-            _check_spec(state, spec, store)
-            before = store.summary(state) if state else None
-            if state is not None and before is None:
-                raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
-            if before is not None and not adding.fits(before):  # another build came first, and planned its own
-                adding = adding.again(before)
-                new = adding.summary()
-            whole = new if before is None else before + new
-            width = len(whole.scales.low)
-            ends = adding.found.low[:width], adding.found.high[:width]
-            whole = replace(whole, scales=whole.scales.widened(*ends)).within(spec.memory)
-            if whole.nbytes > spec.memory:
-                raise BudgetTooSmall("the counts of all places and days", whole.nbytes, spec.memory)
-            store.prepare()
-            if rejects and rejects_version is None:
-                rejects_version = store.add_rejects(rejects)
-            file = write_file(summaries.to_table(whole), store.paths_place, attempt)
-            kept.append(file)
-            versions = [rejects_version, state.rejects_version if state else None]
-            if store.commit(
-                spec,
-                layout,
-                (),
-                batch,
-                attempt=attempt,
-                after=state,
-                rejects_version=max((version for version in versions if version is not None), default=None),
-                paths_version=store.put_summary(file),
-            ):
-                return _reported(whole, outcome, rejected, store, name, began)
-    finally:
-        store.discard(attempt, kept)
+    for _ in range(_TRIES):
+        state = store.state()
+        if state is not None and store.has_batch(name):
+            return _repeated(store, name, began), ()
+        _check_spec(state, spec, store)
+        before = store.summary(state) if state else None
+        if state is not None and before is None:
+            raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
+        if before is not None and not adding.fits(before):  # another build came first, and planned its own
+            adding = adding.again(before)
+            new = adding.summary()
+        whole = new if before is None else before + new
+        width = len(whole.scales.low)
+        ends = adding.found.low[:width], adding.found.high[:width]
+        whole = replace(whole, scales=whole.scales.widened(*ends)).within(spec.memory)
+        if whole.nbytes > spec.memory:
+            raise BudgetTooSmall("the counts of all places and days", whole.nbytes, spec.memory)
+        store.prepare()
+        if rejects and rejects_version is None:
+            rejects_version = store.add_rejects(rejects)
+        file = write_file(summaries.to_table(whole), store.paths_place, attempt)
+        versions = [rejects_version, state.rejects_version if state else None]
+        if store.commit(
+            spec,
+            layout,
+            (),
+            batch,
+            attempt=attempt,
+            after=state,
+            rejects_version=max((version for version in versions if version is not None), default=None),
+            paths_version=store.put_summary(file),
+        ):
+            return _reported(whole, outcome, rejected, store, name, began), (file, *rejects)
     raise BadTarget(f"other builds kept changing {store.place}; nothing was added, try again when they are done")
 
 
