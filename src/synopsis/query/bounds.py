@@ -91,8 +91,7 @@ class Numbers:
         most, least = self._parts.excess(np.zeros((2, self._cut.size)))
         positions = self._inside.positions
         slack = ROUNDING * self._inside.sum(np.abs(self._moments.count[positions] * self._moments.mean[positions]))
-        low = self._sum_inside - slack - (1 + ROUNDING) * least
-        high = self._sum_inside + slack + (1 + ROUNDING) * most
+        low, high = self._sum_inside - slack - least, self._sum_inside + slack + most
         return Values.bounded(estimate + self._cut.sum(self._weight * cut.mean), low, high, self._is_exact)
 
     def mean(self) -> Values:

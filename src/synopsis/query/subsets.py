@@ -74,8 +74,9 @@ class Parts:
         reach = np.sqrt(self.variance + distance * distance) + distance + _TINY
         # (reach - beyond) / 2 without the cancellation that a level far above the mean would bring.
         moment = 0.5 * np.where(beyond > 0.0, self.variance / reach, reach) + self.slack
-        # Extremes are kept as they were seen: no rounding can push a value above its greatest.
-        return self.runs.sum(np.where(here < self.high, self.count * np.minimum(chord, moment), 0.0))
+        # Extremes are kept as they were seen: no rounding can push a value above its greatest. Adding up rounds, too.
+        each = np.where(here < self.high, self.count * np.minimum(chord, moment), 0.0)
+        return (1.0 + ROUNDING) * self.runs.sum(each)
 
 
 def largest_means(count: Floats, mean: Floats, top: Floats, excess: Callable[[Floats], Floats]) -> Floats:
