@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from synopsis.sketch.layout import Layout
@@ -64,10 +64,9 @@ def pivots(observed: Observations, rows: int = 2_000) -> list[float]:
     Rounded to a few bits: most columns hold float32 or short decimals, and then the shifted values have few bits too,
     and the sums of their squares are almost always exact.
     """
-    head = observed.frame.where("reason = 0").limit(rows)
-    means = head.agg(*(sf.avg(f"value_{k}") for k in range(len(observed.features)))).first()
-    found = np.array([0.0 if mean is None else mean for mean in means or [None] * len(observed.features)])
-    return [float(pivot) for pivot in _short(found, bits=8)]
+    head = observed.frame.where("reason = 0").selectExpr(*(f"value_{k}" for k in range(len(observed.features))))
+    means = [pa.compute.mean(column).as_py() or 0.0 for column in head.limit(rows).toArrow().columns]
+    return [float(pivot) for pivot in _short(np.array(means), bits=8)]
 
 
 def _short(numbers: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
@@ -89,7 +88,7 @@ def write_strands(observed: Observations, layout: Layout, place: str, attempt: s
     One pass over the rows, and one over those of the strands that lost digits, where there are any.
     """
     middle = pivots(observed)
-    first = _groups(observed, layout, [sf.lit(pivot) for pivot in middle])
+    first = _groups(observed, layout, [f"{pivot!r}D" for pivot in middle])
     outcome, lost = _written(first, layout, place, attempt, pivots=middle)
     if lost is None:
         return outcome
@@ -137,25 +136,28 @@ def write_rejects(observed: Observations, batch: str, place: str, attempt: str) 
     return tuple(Written(**json.loads(row.summary)) for row in written.collect())
 
 
-def _groups(observed: Observations, layout: Layout, pivot: list[Column], frame: DataFrame | None = None) -> DataFrame:
-    """Native sums by strand and by which features are present."""
+def _groups(observed: Observations, layout: Layout, pivot: list[str], frame: DataFrame | None = None) -> DataFrame:
+    """Native sums by strand and by which features are present; `pivot` says in Spark's SQL what to shift them by."""
     count = len(observed.features)
     rows = observed.frame if frame is None else frame
     # Code that need not look out for nulls is a tenth faster. So absent values stand at the pivot, where they add
     # nothing to any sum, and rows set aside at 0.
-    filled = rows.withColumns(
-        {"present": observations.present(observed), "bad": observations.bad(observed)}
-        | {name: sf.coalesce(name, sf.lit(0.0)) for name in ("latitude", "longitude")}
-        | {"instant_us": sf.coalesce("instant_us", sf.lit(0).cast("bigint"))}
-        | {f"value_{k}": sf.coalesce(f"value_{k}", pivot[k]) for k in range(count)}
+    filled = rows.selectExpr(
+        f"{observations.present(observed)} AS present",
+        f"{observations.bad(observed)} AS bad",
+        "reason",
+        *(f"coalesce({name}, 0D) AS {name}" for name in ("latitude", "longitude")),
+        "coalesce(instant_us, 0L) AS instant_us",
+        *(f"coalesce(value_{k}, {pivot[k]}) AS value_{k}" for k in range(count)),
+        *(f"{pivot[k]} AS pivot_{k}" for k in range(count)),
     )
-    keyed = expressions.with_cell(filled, layout.bits).select(
+    keyed = expressions.with_cell(filled, layout.bits, "place").select(
         # Rows set aside are counted in cells of their own, which no place has.
-        sf.when(sf.col("reason") == 0, sf.col("cell")).otherwise(-sf.col("reason").cast("bigint")).alias("cell"),
+        sf.expr("CASE WHEN reason = 0 THEN place ELSE -cast(reason AS bigint) END AS cell"),
         expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone).alias("bucket"),
         *("present", "bad", "latitude", "longitude", "instant_us"),
         *(f"value_{k}" for k in range(count)),
-        *((sf.col(f"value_{k}") - pivot[k]).alias(f"shifted_{k}") for k in range(count)),
+        *(sf.expr(f"value_{k} - pivot_{k} AS shifted_{k}") for k in range(count)),
     )
     # As texts, each is one call to Java; with 63 features there are 2,016 products.
     measures = {
@@ -188,8 +190,7 @@ def _again(observed: Observations, layout: Layout, lost: pa.Table) -> DataFrame:
     accepted = observed.frame.where("reason = 0").withColumn("bucket_again", bucket)
     keyed = expressions.with_cell(accepted, layout.bits, "cell_again")
     joined = keyed.join(wanted, ["cell_again", "bucket_again"])
-    pivots = [sf.col(f"pivot_{k}") for k in range(count)]
-    again = _groups(observed, layout, pivots, joined)
+    again = _groups(observed, layout, [f"pivot_{k}" for k in range(count)], joined)
     return again.join(wanted.withColumnsRenamed({"cell_again": "cell", "bucket_again": "bucket"}), ["cell", "bucket"])
 
 
@@ -220,12 +221,12 @@ def _write_strands(
     shape = Layout.from_dict(layout)
     width = len(shape.features)
     outcome = Outcome()
-    sums: list[Sums] = []
+    parts: list[pa.RecordBatch] = []
     for batch in batches:
         outcome = outcome + _counts(batch, shape)
-        accepted = batch.filter(pa.compute.greater_equal(batch["cell"], 0))
-        if accepted.num_rows:
-            sums.append(_sums(accepted, width, pivots))
+        parts.append(batch.filter(pa.compute.greater_equal(batch["cell"], 0)))
+    groups = pa.Table.from_batches(parts).combine_chunks() if parts else None
+    sums = [_sums(groups, width, pivots)] if groups is not None and groups.num_rows else []
     strands = Strands.joined([part.strands(shape) for part in sums], shape)
     # Sums around a strand's own means cannot lose digits: what is left then is the values' own rounding.
     lost = lost_digits(strands, sums) if pivots is not None else np.zeros(len(strands), bool)
@@ -260,9 +261,9 @@ def _counts(batch: pa.RecordBatch, layout: Layout) -> Outcome:
     )
 
 
-def _sums(batch: pa.RecordBatch, width: int, pivots: list[float] | None) -> Sums:
+def _sums(groups: pa.Table, width: int, pivots: list[float] | None) -> Sums:
     def column(name: str) -> NDArray[Any]:
-        return np.asarray(batch[name].to_numpy(zero_copy_only=False))
+        return np.asarray(groups[name].to_numpy())
 
     def columns(names: list[str]) -> NDArray[np.float64]:
         return np.stack([column(name).astype(np.float64) for name in names])

@@ -40,35 +40,38 @@ def named(name: str) -> Column:
 def with_cell(frame: DataFrame, bits: int, name: str = "cell") -> DataFrame:
     """The frame with the geohash cell of `latitude` and `longitude`, as `geohash.encode`; null where either is.
 
-    Each step is a projection of its own: as one expression, every step would repeat the whole of the one before twice.
+    Each step has a name of its own, which the next one uses: as one expression, every step would repeat the whole of
+    the one before twice. Spark makes a projection of each, and plans all of them at once.
     """
     longitude_bits, latitude_bits = geohash.axis_bits(bits)
-    axes = {
-        "__column": ("longitude", geohash.LONGITUDE_REACH, longitude_bits),
-        "__row": ("latitude", geohash.LATITUDE_REACH, latitude_bits),
-    }
-    staged = frame.withColumns({axis: _scaled_axis(*facts) for axis, facts in axes.items()})
-    staged = staged.withColumns({axis: _corrected_axis(axis, *facts) for axis, facts in axes.items()})
-    for shift, mask in geohash.SPREAD_STEPS:
-        if shift < longitude_bits:  # smaller numbers have nothing to push so far apart
-            pushed = {axis: sf.col(axis).bitwiseOR(sf.shiftleft(axis, shift)).bitwiseAND(sf.lit(mask)) for axis in axes}
-            staged = staged.withColumns(pushed)
-    columns, rows = sf.col("__column"), sf.col("__row")
+    column, columns = _spread_axis("longitude", geohash.LONGITUDE_REACH, longitude_bits)
+    row, rows = _spread_axis("latitude", geohash.LATITUDE_REACH, latitude_bits)
     # The last bit is longitude's where bits is odd, latitude's where it is even.
-    cell = columns.bitwiseOR(sf.shiftleft(rows, 1)) if bits % 2 else sf.shiftleft(columns, 1).bitwiseOR(rows)
-    return staged.withColumn(name, cell).drop(*axes)
+    low, high = (column, row) if bits % 2 else (row, column)
+    steps = columns | rows | {name: f"{low} | shiftleft({high}, 1)"}
+    return frame.selectExpr("*", *(f"{step} AS `{alias}`" for alias, step in steps.items())).drop(*columns, *rows)
 
 
-def _scaled_axis(degrees: str, reach: float, bits: int) -> Column:
-    """Which of 2**bits equal parts of an axis, or the next: rounding may carry a value up to an edge, never down."""
-    return sf.floor((sf.col(degrees) + reach) / (2 * reach / (1 << bits)))
+def _spread_axis(degrees: str, reach: float, bits: int) -> tuple[str, dict[str, str]]:
+    """Which of 2**bits equal parts of an axis, its bits spread to every second place: the steps, and the last's name.
 
-
-def _corrected_axis(guess: str, degrees: str, reach: float, bits: int) -> Column:
-    """The part itself: a guess beyond an edge is moved to the right side of it, the far end into the last part."""
-    parts, place, part = 1 << bits, sf.col(degrees), sf.col(guess)
+    Rounding may carry a value up to an edge, never down: a guess beyond one is moved to the right side of it, and the
+    far end into the last part.
+    """
+    parts = 1 << bits
     step = 2 * reach / parts
-    return part - sf.when((place < part * step - reach) | (part == parts), 1).otherwise(0)
+    guess, last = f"__{degrees}_guess", f"__{degrees}_part"
+    beyond = f"{degrees} < {guess} * {step!r}D - {reach!r}D OR {guess} = {parts}"
+    steps = {
+        guess: f"floor(({degrees} + {reach!r}D) / {step!r}D)",
+        last: f"{guess} - CASE WHEN {beyond} THEN 1 ELSE 0 END",
+    }
+    for shift, mask in geohash.SPREAD_STEPS:
+        if shift < bits:  # smaller numbers have nothing to push so far apart
+            pushed = f"__{degrees}_{shift}"
+            steps[pushed] = f"({last} | shiftleft({last}, {shift})) & {mask}L"
+            last = pushed
+    return last, steps
 
 
 def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:

@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 from synopsis.core.errors import BadSource, SparkFailed
 from synopsis.spark import session as sessions
 
-#: What our expressions rely on: wall clocks in UTC, timestamps that are instants, exact names, whole stages compiled
-#: however wide they are.
+#: What our expressions rely on: wall clocks in UTC, timestamps that are instants, exact names, steps that use the
+#: names of earlier ones, whole stages compiled however wide they are.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "true",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
     "spark.sql.codegen.maxFields": "10000",
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     # Or a join by cell first asks whether the cell is null, with all steps of its computation in one expression that

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import count
 
 from pyspark.sql import Column, DataFrame, Window
@@ -127,22 +126,22 @@ def _reason(latitude: Column, longitude: Column, instant: Column, has_time: Colu
     )
 
 
-def present(observed: Observations) -> Column:
-    """Which features a row has, as the bits of one integer."""
-    return _bits([sf.col(f"value_{position}").isNotNull() for position in range(len(observed.features))])
+def present(observed: Observations) -> str:
+    """Which features a row has, as the bits of one integer; an expression in Spark's SQL."""
+    return _bits([f"value_{position} IS NOT NULL" for position in range(len(observed.features))])
 
 
-def bad(observed: Observations) -> Column:
+def bad(observed: Observations) -> str:
     """Which features of a row held something that is no finite number, as the bits of one integer."""
-    given = _bits([sf.col(f"given_{position}") for position in range(len(observed.features))])
-    return given.bitwiseXOR(present(observed))
+    given = _bits([f"given_{position}" for position in range(len(observed.features))])
+    return f"{given} ^ {present(observed)}"
 
 
-def _bits(flags: list[Column]) -> Column:
+def _bits(flags: list[str]) -> str:
     """Bits by shifts, which generated code does without a branch; as ints where they fit."""
     kind = "int" if len(flags) < _INT_BITS else "bigint"
-    bits = [sf.shiftleft(flag.cast(kind), bit) for bit, flag in enumerate(flags)]
-    return reduce(Column.bitwiseOR, bits).cast("bigint")
+    bits = (f"shiftleft(cast({flag} AS {kind}), {bit})" for bit, flag in enumerate(flags))
+    return f"cast({' | '.join(bits)} AS bigint)"
 
 
 def _check_columns(frame: DataFrame, spec: Spec) -> None:
