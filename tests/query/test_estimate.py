@@ -161,7 +161,7 @@ def test_a_place_out_of_many_is_answered_as_if_it_were_alone():
     fine, clause = SCALES.codes(VALUES), positive(And((between(0, 15.0, 24.0), between(1, 0.0, 2.0))))
     both = fitted(SCALES, PLACE, DAY // 15, DAY, fine, kept, BINS)
     one = fitted(SCALES, PLACE[alone], DAY[alone] // 15, DAY[alone], fine[:, alone], kept[alone], BINS)
-    days = (both.day < 20) * np.repeat(both.place == 1, np.diff(both.day_offset)).astype(float)
+    days = (both.day < 20) * (both.day_place == 1).astype(float)
     wide, narrow = (
         Estimates(strata, SCALES, (0, 1, 2), covered, clause)
         for strata, covered in ((both, days), (one, (one.day < 20).astype(float)))
@@ -301,14 +301,15 @@ def test_students_quantiles_are_near_the_printed_ones():
 def test_without_strata_there_is_nothing():
     none = np.empty(0, np.int64)
     strata = Strata(
-        place=none,
         period=none,
         starts=np.empty((3, 0, BINS), np.uint8),
         top=np.empty((3, 0), np.uint8),
         counts=np.empty((3, 0, BINS + 1), np.int64),
         tilt=np.empty((3, 0, BINS), np.int8),
-        day_first=none,
-        day_offset=np.zeros(1, np.int64),
+        run_offset=np.zeros(1, np.int64),
+        run_place=none,
+        run_first=none,
+        run_days=none,
         day_rows=none,
         day_kept=none,
         codes=np.empty((3, 0), np.uint8),

@@ -25,7 +25,7 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, taken
+from synopsis.sketch.summary import PathLayout, Summary
 from synopsis.sketch.tallies import Tallies, periods
 
 FEATURES = ("temp", "rain", "half")
@@ -48,6 +48,7 @@ class Data:
         step_us: int = HOUR_US,
         averages: float = 0.0,
         warmth: float = 10.0,
+        region_bits: int | None = None,
     ) -> None:
         random = np.random.default_rng(2)
         latitude, longitude = random.uniform(-60, 60, places), random.uniform(-170, 170, places)
@@ -63,7 +64,7 @@ class Data:
         self.values = np.stack((temp, rain, half))
         self.latitude, self.longitude = latitude[place], longitude[place]
         self.layout = Layout(FEATURES, 20, "1d", timezone)
-        self.summary = self._summary(kept, parts, strata_of_a_block)
+        self.summary = self._summary(kept, parts, strata_of_a_block, region_bits)
         cells = geohash.to_text(geohash.encode(self.latitude, self.longitude, 40), 8)
         columns = {name: pa.array(each, mask=np.isnan(each)) for name, each in zip(FEATURES, self.values, strict=True)}
         where = {"us": self.us, "local_us": self.local_us, "lat": self.latitude, "lon": self.longitude, "cell": cells}
@@ -74,21 +75,20 @@ class Data:
     def __len__(self) -> int:
         return int(self.us.size)
 
-    def _summary(self, kept: float, parts: int, size: int) -> Summary:
+    def _summary(self, kept: float, parts: int, size: int, region_bits: int | None) -> Summary:
         """The parts' summaries side by side, each in blocks of so many strata."""
         random = np.random.default_rng(3)
         scales = Scales.fit(self.values)
         tables = [scales.code_of_tick(feature)[scales.ticks[feature].of(self.values[feature])] for feature in range(3)]
         fine, part = np.stack(tables), random.integers(0, parts, len(self))  # by ticks, as executors do
         keep = random.random(len(self)) < kept
-        layout = PathLayout(months=1, bins=15, kept=kept, slot_us=HOUR_US, regular=True)
+        layout = PathLayout(months=1, bins=15, kept=kept, slot_us=HOUR_US, regular=True, region_bits=region_bits)
         contexts, whole = None, None
         for number in range(parts):
             own = part == number
             period = periods(self.local_us, 1)
-            tallies = Tallies.of(
-                self.latitude[own], self.longitude[own], period[own], self.local_us[own], fine[:, own], keep[own]
-            )
+            where = self.latitude[own], self.longitude[own]
+            tallies = Tallies.of(*where, period[own], self.local_us[own], fine[:, own], keep[own], region_bits)
             strata = from_tallies(scales, tallies, 15)
             contexts = contexts or Contexts.fit(strata.codes, 15)
             runs = [slice(at, min(at + size, len(strata))) for at in range(0, len(strata), size)]
@@ -98,7 +98,7 @@ class Data:
                 longitude=tallies.longitude,
                 scales=scales,
                 contexts=contexts,
-                blocks=tuple(blocks.closed(taken(strata, run), contexts) for run in runs),
+                blocks=tuple(blocks.closed(strata.take(run), contexts) for run in runs),
             )
             whole = made if whole is None else whole + made
         return whole
@@ -157,6 +157,8 @@ def test_an_unknown_feature_is_refused():
 KEPT = {kept: Data(kept=kept) for kept in (0.0, 0.01, 0.3, 1.0)} | {
     "parts": Data(parts=3),
     "blocks": Data(strata_of_a_block=1),
+    "shared bins": Data(places=9, region_bits=2),
+    "shared bins, few paths": Data(places=9, region_bits=1, kept=0.01),
 }
 STATISTICS = {
     "COUNT(*)": "count(*)",

@@ -44,7 +44,7 @@ def test_every_row_is_counted_once_by_day_and_once_by_bin(seed):
 
 def test_every_kept_value_lies_in_the_range_of_its_bin():
     scales, made, (place, day, values, kept) = summary()
-    stratum = np.searchsorted(made.place * 10 + made.period, (place * 10 + day // 20)[kept])
+    stratum = np.searchsorted(made.run_place * 10 + made.period, (place * 10 + day // 20)[kept])
     paths = np.repeat(np.arange(len(made)), np.diff(made.path_offset))
     for feature in range(3):
         low, high = bin_ranges(made, scales, feature)

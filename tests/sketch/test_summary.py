@@ -1,6 +1,6 @@
 """A summary thinned, added or made to fit counts the same rows as before; only paths go, and they go evenly."""
 
-from dataclasses import replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ from synopsis.sketch.budget import even_choice
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, cut, taken
+from synopsis.sketch.summary import PathLayout, Summary, cut
 from synopsis.sketch.tallies import DAY_US, Tallies, periods
 
 BINS = 15
 HOUR_US = 3_600_000_000
-COUNTS = ("period", "starts", "top", "counts", "tilt", "day_first", "day_offset", "day_rows")
+COUNTS = ("period", "starts", "top", "counts", "tilt", "run_offset", "run_place", "run_first", "run_days", "day_rows")
 
 
 def rows(places=9, days=50, seed=0):
@@ -45,7 +45,7 @@ def made(some_rows, layout, contexts=None):
     tallies = Tallies.joined([Tallies.of(latitude, longitude, periods(local_us, layout.months), local_us, fine, kept)])
     strata = from_tallies(SCALES, tallies, layout.bins)
     contexts = contexts or Contexts.fit(strata.codes, layout.bins)
-    packed = tuple(blocks.closed(taken(strata, run), contexts) for run in cut(strata))
+    packed = tuple(blocks.closed(strata.take(run), contexts) for run in cut(strata))
     return Summary(
         layout=layout,
         latitude=tallies.latitude,
@@ -63,7 +63,7 @@ WHOLE = made(rows(), LAYOUT)
 def paths_by_place(summary):
     found = np.zeros(summary.latitude.size, np.int64)
     for strata in summary.opened([0]):
-        np.add.at(found, strata.place, np.diff(strata.path_offset))
+        np.add.at(found, strata.day_place, strata.day_kept)
     return found
 
 
@@ -173,9 +173,9 @@ def strata_of(summary):
     found = []
     for strata in summary.opened([0, 1, 2]):
         for at in range(len(strata)):
-            one = taken(strata, slice(at, at + 1))
-            place = float(summary.latitude[one.place[0]]), float(summary.longitude[one.place[0]])
-            arrays = (replace(one, place=one.place * 0)).__dict__.items()
+            one = strata.take(slice(at, at + 1))
+            place = tuple(zip(summary.latitude[one.run_place], summary.longitude[one.run_place], strict=True))
+            arrays = ((each.name, getattr(one, each.name)) for each in fields(one) if each.name != "run_place")
             found.append((place, int(one.period[0]), tuple((name, array.tobytes()) for name, array in arrays)))
     return sorted(found)
 
@@ -195,7 +195,7 @@ def test_sums_hold_every_row_and_path_in_any_order_and_grouping():
 def test_blocks_know_their_places_after_adding():
     whole = sum(parted(3)[1:], parted(3)[0])
     for block, strata in zip(whole.blocks, whole.opened([0]), strict=True):
-        assert (block.place_low, block.place_high) == (strata.place.min(), strata.place.max())
+        assert (block.place_low, block.place_high) == (strata.run_place.min(), strata.run_place.max())
         assert (block.period_low, block.period_high) == (strata.period.min(), strata.period.max())
     days = np.concatenate([strata.day for strata in whole.opened([0])])
     assert days.max() == rows()[2].max() // DAY_US

@@ -242,9 +242,9 @@ def test_a_foreign_delta_table_and_a_newer_format_are_refused(tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
         if "metaData" in line:
-            line["metaData"]["configuration"]["synopsis.format"] = "3"
+            line["metaData"]["configuration"]["synopsis.format"] = "99"
     log.write_text("\n".join(json.dumps(line) for line in lines))
-    with pytest.raises(ForeignFormat, match="has sketch format 3 and this release reads 2"):
+    with pytest.raises(ForeignFormat, match="has sketch format 99 and this release reads 3"):
         newer.check()
 
 

@@ -10,7 +10,7 @@ from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, taken
+from synopsis.sketch.summary import PathLayout, Summary
 from synopsis.sketch.tallies import Tallies
 from synopsis.store.files import read_files, write_file
 from synopsis.store.summaries import SCHEMA, from_table, to_table
@@ -44,7 +44,7 @@ def made(features=4, places=5, kept=0.4, seed=0):
         longitude=tallies.longitude,
         scales=scales,
         contexts=contexts,
-        blocks=tuple(blocks.closed(taken(strata, run), contexts) for run in runs),
+        blocks=tuple(blocks.closed(strata.take(run), contexts) for run in runs),
     )
 
 

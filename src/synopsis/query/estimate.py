@@ -214,13 +214,15 @@ class Estimates:
         covered: Floats,
         clause: Clause,
         axes: MutableMapping[int, MassAxis] | None = None,
+        lean: Floats | None = None,
     ) -> None:
         """`features` says which feature stands where; `covered` is the share of each day that is in scope.
 
+        `lean` says how much rather each path is in scope than the others of its day: 1 in the mean of a day.
         `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
         """
         self._strata, self._features, self._clause = strata, features, clause
-        self._scales, self._axes, self._days_covered = scales, axes, covered
+        self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
         self._numbers: WeakValueDictionary[int, Numbers] = WeakValueDictionary()
         self._pairs: dict[tuple[int, int], _Pair] = {}
@@ -277,13 +279,17 @@ class Estimates:
 
         Where the whole scope has none, all paths of its strata speak for it, whatever their day.
         """
-        found = self._days.paths(self._days.weights(self._rows.size))
-        if not found.weight.size:
+        found = self._leaning(self._days.paths(self._days.weights(self._rows.size)))
+        if not found.weight.any():
             days = self._all_days
             days = days._replace(rows=days.rows * self._covered[days.stratum])
             found = days.paths(days.weights(self._rows.size))
         reached = found.weight.sum()
         return found._replace(weight=found.weight * (self._rows.sum() / reached)) if reached > 0 else found
+
+    def _leaning(self, paths: _Paths) -> _Paths:
+        """Paths of days in scope, those weighed more that are rather in scope themselves."""
+        return paths if self._lean is None else paths._replace(weight=paths.weight * self._lean[paths.columns])
 
     @cached_property
     def _positions(self) -> Integers:
@@ -336,8 +342,14 @@ class Estimates:
             return _Paths(slice(0, 0), np.empty(0, np.intp), np.empty(0))
         days, size = self._all_days, self._rows.size
         weight = days.weights(size) * -self._covered.take(days.stratum)
-        weight[np.searchsorted(self._positions, self._within)] += self._days.weights(size)
-        return days.paths(weight)
+        inside = np.searchsorted(self._positions, self._within)
+        if self._lean is None:
+            weight[inside] += self._days.weights(size)
+            return days.paths(weight)
+        own = np.zeros(weight.size)
+        own[inside] = self._days.weights(size)
+        everywhere, within = days.paths(weight), self._leaning(days.paths(own))
+        return everywhere._replace(weight=everywhere.weight + within.weight)
 
     @cached_property
     def _held(self) -> Floats:
@@ -583,7 +595,13 @@ class Estimates:
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
         clause = all_of((self._clause, leaf))
-        return Estimates(self._strata, self._scales, self._features, self._days_covered, clause, self._axes)
+        known = (self._strata, self._scales, self._features, self._days_covered)
+        return Estimates(*known, clause, self._axes, self._lean)
+
+    @property
+    def probability(self) -> Floats:
+        """Paths of the days in scope: the probability that a row like it satisfies the clause."""
+        return self._held
 
     @cached_property
     def _path_part(self) -> Floats | None:
@@ -610,10 +628,9 @@ class Estimates:
         """
         if not self._cut.size:
             return 0.0
-        part, stratum, at = self._part[self._cut], self._which[self._days.stratum[self._cut]], self._within[self._cut]
+        part, at = self._part[self._cut], self._within[self._cut]
         rows = self._strata.day_rows[at] * np.maximum(part, 1.0 - part)
-        ordinal = self._strata.day_first[stratum] + at - self._strata.day_offset[stratum]
-        _, end = np.unique(ordinal, return_inverse=True)
+        _, end = np.unique(self._strata.day[at], return_inverse=True)
         return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
 
     @cached_property

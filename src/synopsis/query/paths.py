@@ -1,7 +1,8 @@
 """Questions to a summary: which strata are in scope, what their paths say, and what their counts make certain.
 
 A place is in scope or not, and so is a day, but for the first and the last of a range of time, which may be cut. Only
-the blocks that hold such places and days are opened, and only the frames of the features that the question names.
+the blocks that hold such places and days are opened, and only the frames of the features that the question names. The
+cells that stand for places of moving objects may be cut, too: `whereabouts` tells how much of them is in scope.
 """
 
 from __future__ import annotations
@@ -22,20 +23,18 @@ from synopsis.query import strata as certain
 from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
 from synopsis.query.binding import Plan, Scope, Source, Statistic
 from synopsis.query.estimate import Estimates
-from synopsis.query.predicates import And, Between, Condition, IsNull, Not, Or, positive
-from synopsis.query.shapes import Box
-from synopsis.query.tree import BucketKey, CellKey
+from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
+from synopsis.query.tree import CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
+from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Strata, bin_ranges
 from synopsis.sketch.summary import Summary
+from synopsis.sketch.tallies import DAY_US
 
 _DAY: Final = Bucket.parse("1d")
-
-#: South and west of what two boxes share, north and east.
-_NEARER: Final = (np.maximum, np.maximum, np.minimum, np.minimum)
 
 #: The share of a day that a bucket shorter than a day takes at most: no such bucket holds one whole.
 _ALMOST: Final = 1.0 - 1e-9
@@ -49,13 +48,9 @@ def evaluate(summary: Summary, layout: Layout, asked: Plan) -> Answer:
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
-    asked = _with_whereabouts(asked, layout) if summary.layout.moving else asked
     statistics = [source for _, source in asked.columns if isinstance(source, Statistic)]
     statistics += [source for source, _ in asked.order if isinstance(source, Statistic)]
-    instants = {len(layout.features) + 2} if summary.layout.moving and asked.groups else set[int]()
-    features = tuple(
-        sorted({*_features(asked.condition), *instants, *(f for each in statistics for f in each.features)})
-    )
+    features = tuple(sorted({*_features(asked.condition), *(f for each in statistics for f in each.features)}))
     opened = _Opened.of(summary, layout, asked.scope, features or (0,))
     groups = list(_groups(opened, asked))
     values = {each: [group.statistic(each) for group in groups] for each in dict.fromkeys(statistics)}
@@ -70,112 +65,60 @@ def _features(condition: Condition) -> set[int]:
     return set().union(*map(_features, parts))
 
 
-def _with_whereabouts(asked: Plan, layout: Layout) -> Plan:
-    """The same question to paths that know place and time as further features: the scope becomes a condition.
-
-    Of a polygon that is the box around it; regions that the polygon cuts are then taken in part.
-    """
-    if any(isinstance(key, CellKey) for key in asked.groups):
-        raise NotKept(
-            "GROUP BY CELL needs places, and this sketch keeps regions: ask cell by cell, location LIKE 'u0%'"
-        )
-    latitude, longitude, instant = (len(layout.features) + at for at in range(3))
-    scope, found = asked.scope, [asked.condition]
-    if scope.prefixes is not None:
-        cells = [geohash.decode(geohash.parse(prefix)[0], geohash.parse(prefix)[1]) for prefix in scope.prefixes]
-        boxes = [tuple(float(edge) for edge in cell) for cell in cells]
-        found.append(
-            Or(
-                tuple(
-                    And(
-                        (
-                            Between(latitude, south, north, high_closed=north == geohash.LATITUDE_REACH),
-                            Between(longitude, west, east, high_closed=east == geohash.LONGITUDE_REACH),
-                        )
-                    )
-                    for south, west, north, east in boxes
-                )
-            )
-        )
-    for shape in scope.shapes:
-        box = shape if isinstance(shape, Box) else shape.box
-        parts = [(box.west, box.east)] if box.west <= box.east else [(box.west, 180.0), (-180.0, box.east)]
-        found.append(Between(latitude, box.south, box.north))
-        found.append(Or(tuple(Between(longitude, west, east) for west, east in parts)))
-    if scope.from_us is not None or scope.until_us is not None:
-        found.append(_during(instant, scope.from_us, scope.until_us))
-    return replace(asked, condition=And(tuple(found)))
-
-
-def _during(feature: int, begin: int | None, end: int | None) -> Condition:
-    low = -math.inf if begin is None else float(begin)
-    return Between(feature, low, math.inf if end is None else float(end), high_closed=False)
-
-
 # --- what is in scope -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
+class _Covered:
+    """How much of each day is in scope, and how much rather each path of it than the others."""
+
+    share: Floats  #: days
+    lean: Floats | None = None  #: paths; None: all of a day alike
+
+    def but(self, days: NDArray[np.bool_]) -> _Covered:
+        """Of these days only."""
+        return replace(self, share=np.where(days, self.share, 0.0))
+
+
+@dataclass(frozen=True)
 class _Opened:
-    """Strata in scope, and how much of each of their days is."""
+    """Strata with places and days in scope."""
 
     summary: Summary
     layout: Layout
     features: tuple[int, ...]
     strata: Strata | None  #: None where nothing is in scope
+    chosen: NDArray[np.bool_]  #: places
     begin_us: int | None
     end_us: int | None
-    share: Floats | None = None  #: of each day; None: what time leaves of it
+    whereabouts: Whereabouts | None = None  #: of moving objects
 
     @classmethod
     def of(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
         """The strata of all places in scope that have days in scope."""
         begin, end = scope.from_us, scope.until_us
-        if summary.layout.moving:
-            return cls._of_regions(summary, layout, scope, features)
-        chosen = _places(summary, scope)
+        whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
+        chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
+        features += () if whereabouts is None else whereabouts.features
         before = np.append(0, np.cumsum(chosen))
         parts = []
         if begin is None or end is None or begin < end:
             for block in summary.blocks:
                 if before[block.place_high + 1] > before[block.place_low]:
                     part = blocks.opened(block, summary.contexts, features)
-                    keep = chosen[part.place] & _touched(part, layout, begin, end)
+                    runs = chosen[part.run_place] & _touched(part, layout, begin, end)
+                    keep = np.logical_or.reduceat(runs, part.run_offset[:-1])
                     if keep.any():
-                        parts.append(part if keep.all() else taken(part, keep))
-        return cls(summary, layout, features, joined(parts) if parts else None, begin, end)
+                        parts.append(part if keep.all() else part.take(keep))
+        strata = Strata.joined(parts) if parts else None
+        return cls(summary, layout, features, strata, chosen, begin, end, whereabouts)
 
-    @classmethod
-    def _of_regions(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
-        """The strata of all regions that the scope touches; how much of each polygons cover."""
-        bits = summary.layout.region_bits
-        assert bits is not None
-        boxes = geohash.decode(geohash.encode(summary.latitude, summary.longitude, bits), bits)
-        covered = np.ones(summary.latitude.size)
-        for shape in scope.shapes:
-            inside, touched = shape.covers(*boxes)
-            if isinstance(shape, Box):
-                covered = np.where(touched, covered, 0.0)
-            else:
-                around = shape.box
-                corners = (around.south, around.west, around.north, around.east)
-                within = [limit(edge, corner) for limit, edge, corner in zip(_NEARER, boxes, corners, strict=True)]
-                taken_part = np.clip(shape.share(*within), 1e-6, 0.999)
-                covered = np.where(inside, covered, np.where(touched, covered * taken_part, 0.0))
-        if scope.prefixes is not None:
-            covered = np.where(_touching(scope.prefixes, boxes), covered, 0.0)
-        chosen = covered > 0.0
-        before = np.append(0, np.cumsum(chosen))
-        parts = []
-        for block in summary.blocks:
-            if before[block.place_high + 1] > before[block.place_low]:
-                part = blocks.opened(block, summary.contexts, features)
-                keep = chosen[part.place]
-                if keep.any():
-                    parts.append(part if keep.all() else taken(part, keep))
-        strata = joined(parts) if parts else None
-        share = None if strata is None else np.repeat(covered[strata.place], np.diff(strata.day_offset))
-        return cls(summary, layout, features, strata, scope.from_us, scope.until_us, share)
+    def within(self, places: NDArray[np.bool_]) -> _Opened:
+        """The same, of some places only."""
+        assert self.strata is not None
+        chosen = self.chosen & places
+        keep = np.logical_or.reduceat(chosen[self.strata.run_place], self.strata.run_offset[:-1])
+        return replace(self, chosen=chosen, strata=self.strata if keep.all() else self.strata.take(keep))
 
     @cached_property
     def is_beyond_paths(self) -> bool:
@@ -183,19 +126,16 @@ class _Opened:
         scales = self.summary.scales
         return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
 
-    def covered(self, begin: int | None, end: int | None) -> Floats:
-        """The share of each day that lies in a span of time."""
-        assert self.strata is not None
-        return _covered(self.strata, self.layout, begin, end) if self.share is None else self.share
-
-
-def _touching(prefixes: tuple[str, ...], boxes: tuple[Floats, ...]) -> NDArray[np.bool_]:
-    """Which boxes touch any of these geohashes."""
-    touched = np.zeros(boxes[0].size, np.bool_)
-    for prefix in prefixes:
-        south, west, north, east = geohash.decode(*geohash.parse(prefix))
-        touched |= (boxes[0] < north) & (boxes[2] > south) & (boxes[1] < east) & (boxes[3] > west)
-    return touched
+    def covered(self, begin: int | None, end: int | None) -> _Covered:
+        """What of each day and place in scope lies in a span of time."""
+        strata = self.strata
+        assert strata is not None
+        share = _covered(strata, self.layout, begin, end)
+        share = np.where(self.chosen[strata.day_place], share, 0.0)
+        if self.whereabouts is None:
+            return _Covered(share)
+        starts = _day_us(strata.day, self.layout)
+        return _Covered(*self.whereabouts.within(strata, self.features, share, starts, begin, end))
 
 
 def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
@@ -217,25 +157,24 @@ def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
 def _day_us(day: Integers, layout: Layout) -> Integers:
     """The first instant of each day."""
     if layout.timezone == "UTC":
-        return day * 86_400_000_000
+        return day * DAY_US
     return _DAY.starts_us(day, layout.zone)
 
 
 def _past_us(day: Integers, layout: Layout) -> Integers:
     """The instant from which on nothing falls into each day any more; clocks may go back over midnight."""
     if layout.timezone == "UTC":
-        return (day + 1) * 86_400_000_000
+        return (day + 1) * DAY_US
     return _DAY.reach_us(day, layout.zone)
 
 
 def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
-    lengths = np.diff(strata.day_offset)
-    first, last = _day_us(strata.day_first, layout), _past_us(strata.day_first + lengths - 1, layout)
-    touched = np.ones(len(strata), np.bool_)
+    """Which runs have days in a span of time."""
+    touched = np.ones(strata.run_first.size, np.bool_)
     if begin is not None:
-        touched &= last > begin
+        touched &= _past_us(strata.run_first + strata.run_days - 1, layout) > begin
     if end is not None:
-        touched &= first < end
+        touched &= _day_us(strata.run_first, layout) < end
     return touched
 
 
@@ -248,43 +187,6 @@ def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
 
 
-def taken(strata: Strata, keep: NDArray[np.bool_]) -> Strata:
-    """Some strata, with their days and paths."""
-    lengths = np.diff(strata.day_offset)
-    days = np.repeat(keep, lengths)
-    paths = np.repeat(keep, np.diff(strata.path_offset))
-    return Strata(
-        place=strata.place[keep],
-        period=strata.period[keep],
-        starts=strata.starts[:, keep],
-        top=strata.top[:, keep],
-        counts=strata.counts[:, keep],
-        tilt=strata.tilt[:, keep],
-        day_first=strata.day_first[keep],
-        day_offset=np.append(0, np.cumsum(lengths[keep])),
-        day_rows=strata.day_rows[days],
-        day_kept=strata.day_kept[days],
-        codes=strata.codes[:, paths],
-    )
-
-
-def joined(parts: list[Strata]) -> Strata:
-    """Strata of several blocks side by side."""
-    if len(parts) == 1:
-        return parts[0]
-    before = np.cumsum([0, *(part.day_rows.size for part in parts)])
-    offsets = [part.day_offset[:-1] + start for part, start in zip(parts, before, strict=False)]
-
-    def chained(name: str, axis: int = 0) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts], axis=axis)
-
-    return Strata(
-        **{name: chained(name) for name in ("place", "period", "day_first", "day_rows", "day_kept")},
-        **{name: chained(name, 1) for name in ("starts", "top", "counts", "tilt", "codes")},
-        day_offset=np.append(np.concatenate(offsets), before[-1]),
-    )
-
-
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
@@ -293,65 +195,50 @@ def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
     strata = opened.strata
     if not asked.groups:
         covered = None if strata is None else opened.covered(opened.begin_us, opened.end_us)
-        yield _Group(opened, strata, covered, asked.condition)
+        yield _Group(opened, covered, asked.condition)
         return
     if strata is None:
         return
-    if opened.summary.layout.moving:
-        yield from _buckets_of_moving(opened, asked)
-        return
     length = next((key.length for key in asked.groups if isinstance(key, CellKey)), None)
     span = next((Bucket.parse(key.span) for key in asked.groups if not isinstance(key, CellKey)), None)
-    cell = np.zeros(len(strata), np.int64)
-    if length is not None:
-        summary = opened.summary
-        bits = length * geohash.BITS_PER_CHARACTER
-        cell = geohash.encode(summary.latitude[strata.place], summary.longitude[strata.place], bits)
+    cell = _cells(opened.summary, length)
     made = 0
-    for each in np.unique(cell):
-        own = strata if length is None else taken(strata, cell == each)
-        for bucket, covered in _buckets(own, opened, span):
-            if not (covered * own.day_rows).any():
+    for each in np.unique(cell[opened.chosen]):
+        own = opened if length is None else opened.within(cell == each)
+        for bucket, covered in _buckets(own, span):
+            assert own.strata is not None
+            if not (covered.share * own.strata.day_rows).any():
                 continue
             made += 1
             if made > _MOST_GROUPS:
                 raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
-            yield _Group(opened, own, covered, asked.condition, int(each), bucket)
+            yield _Group(own, covered, asked.condition, int(each), bucket)
 
 
-def _buckets_of_moving(opened: _Opened, asked: Plan) -> Iterator[_Group]:
-    """Buckets of time of paths that know their instants: each is a condition more."""
-    span = next(Bucket.parse(key.span) for key in asked.groups if isinstance(key, BucketKey))
-    instant, zone = len(opened.layout.features) + 2, opened.layout.zone
-    scales = opened.summary.scales
-    first_us, last_us = int(scales.low[instant]), int(scales.high[instant])
-    first_us = first_us if opened.begin_us is None else max(first_us, opened.begin_us)
-    last_us = last_us if opened.end_us is None else min(last_us, opened.end_us - 1)
-    if first_us > last_us:
-        return
-    first, last = (int(ordinal) for ordinal in span.ordinals(np.array([first_us, last_us]), zone))
-    if last - first >= _MOST_GROUPS:
-        raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
-    starts = span.starts_us(np.arange(first, last + 2), zone)
-    covered = opened.covered(None, None)
-    for ordinal, left, right in zip(range(first, last + 1), starts[:-1], starts[1:], strict=True):
-        condition = And((asked.condition, _during(instant, int(left), int(right))))
-        group = _Group(opened, opened.strata, covered, condition, 0, ordinal)
-        if group.statistic(Statistic("count")).estimate:
-            yield group
+def _cells(summary: Summary, length: int | None) -> Integers:
+    """The cell of each place, by the length of its geohash."""
+    if length is None:
+        return np.zeros(summary.latitude.size, np.int64)
+    bits, known = length * geohash.BITS_PER_CHARACTER, summary.layout.place_bits
+    if known is not None and bits > known:
+        longest = known // geohash.BITS_PER_CHARACTER
+        remedy = f"ask for CELL({longest})" if longest else "ask cell by cell, location LIKE 'u0%'"
+        raise NotKept(f"GROUP BY CELL({length}) needs places, and this sketch keeps cells of {known} bits: {remedy}")
+    return geohash.encode(summary.latitude, summary.longitude, bits)
 
 
-def _buckets(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, Floats]]:
+def _buckets(opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, _Covered]]:
     """The buckets of these strata within the scope, each with the share of every day that lies in it."""
-    begin, end, layout = opened.begin_us, opened.end_us, opened.layout
+    begin, end, layout, strata = opened.begin_us, opened.end_us, opened.layout, opened.strata
+    assert strata is not None
     if span is None or span.encloses(_DAY):  # a day lies in one bucket, whatever clocks do
-        covered = _covered(strata, layout, begin, end)
+        covered = opened.covered(begin, end)
         if span is None:
             yield 0, covered
             return
         own = span.ordinals(_day_us(strata.day, layout), layout.zone)
-        for ordinal in np.unique(own[(strata.day_rows > 0) & (covered > 0.0)]):
-            yield int(ordinal), np.where(own == ordinal, covered, 0.0)
+        for ordinal in np.unique(own[(strata.day_rows > 0) & (covered.share > 0.0)]):
+            yield int(ordinal), covered.but(own == ordinal)
         return
     days = strata.day[strata.day_rows > 0]
     ends_us = _day_us(days.min(), layout), _past_us(days.max(), layout) - 1
@@ -362,23 +249,19 @@ def _buckets(strata: Strata, opened: _Opened, span: Bucket | None) -> Iterator[t
         inner = int(left) if begin is None else max(int(left), begin)
         outer = int(right) if end is None else min(int(right), end)
         if inner < outer:
+            covered = opened.covered(inner, outer)
             # A day that the bucket holds whole by its instants may still have rows of the hour that came twice.
-            yield int(ordinal), np.minimum(_covered(strata, layout, inner, outer), _ALMOST)
+            yield int(ordinal), replace(covered, share=np.minimum(covered.share, _ALMOST))
 
 
 class _Group:
     """One group being answered; what its statistics share is computed once."""
 
     def __init__(
-        self,
-        opened: _Opened,
-        strata: Strata | None,
-        covered: Floats | None,
-        condition: Condition,
-        cell: int = 0,
-        bucket: int = 0,
+        self, opened: _Opened, covered: _Covered | None, condition: Condition, cell: int = 0, bucket: int = 0
     ) -> None:
-        self._opened, self._strata, self._covered, self._condition = opened, strata, covered, condition
+        self._opened, self._strata, self._covered, self._condition = opened, opened.strata, covered, condition
+        self._known: dict[int, Any] = {}
         self.cell, self.bucket = cell, bucket
 
     def statistic(self, asked: Statistic) -> Value:
@@ -456,20 +339,21 @@ class _Group:
         assert self._strata is not None
         assert self._covered is not None
         opened = self._opened
-        return Estimates(self._strata, opened.summary.scales, opened.features, self._covered, positive(self._condition))
+        covered, clause = self._covered, positive(self._condition)
+        scales = opened.summary.scales
+        return Estimates(self._strata, scales, opened.features, covered.share, clause, lean=covered.lean)
 
     def _numbers(self, feature: int) -> Any:
-        known = self.__dict__.setdefault("_known", {})
-        if feature not in known:
-            known[feature] = self._estimates.of(feature)
-        return known[feature]
+        if feature not in self._known:
+            self._known[feature] = self._estimates.of(feature)
+        return self._known[feature]
 
     @cached_property
     def _selection(self) -> certain.Selection:
-        strata, covered, opened = self._strata, self._covered, self._opened
+        strata, opened = self._strata, self._opened
         assert strata is not None
-        assert covered is not None
-        starts = strata.day_offset[:-1]
+        assert self._covered is not None
+        covered, starts = self._covered.share, strata.day_offset[:-1]
         inside = np.add.reduceat(np.where(covered >= 1.0, strata.day_rows, 0), starts)
         cut = np.add.reduceat(np.where((covered > 0.0) & (covered < 1.0), strata.day_rows, 0), starts)
         group = np.zeros(len(strata), np.int64)

@@ -1,4 +1,4 @@
-"""Blocks: strata of neighbouring places and one period, packed into frames that are opened when a question needs them.
+"""Blocks: strata of neighbouring places, packed into frames that are opened when a question needs them.
 
 A block is what is held in memory, stored, moved and cached. Opening one costs time proportional to its bytes, and only
 the frames of the features asked for are opened.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.packing import packed, unpacked
@@ -27,34 +25,30 @@ class Block:
     place_high: int
     period_low: int
     period_high: int
-    head: bytes  #: keys and days
+    head: bytes  #: keys, runs and days
     bins: tuple[bytes, ...]  #: a frame a feature
     paths: tuple[bytes, ...]  #: a frame a feature
 
     @property
     def strata(self) -> int:
         """How many strata it has."""
-        return int(self._keys.shape[1])
+        return int(unpacked(self._heads[0]).shape[1])
 
     @property
     def rows(self) -> int:
         """How many rows it counted."""
-        return int(self._days[0].sum())
+        return int(unpacked(self._heads[2])[0].sum())
 
     @property
     def kept(self) -> int:
         """How many paths it has."""
-        return int(self._days[1].sum())
+        return int(unpacked(self._heads[2])[1].sum())
 
     @property
-    def _keys(self) -> NDArray[Any]:
-        size = int.from_bytes(self.head[:4], "little")
-        return unpacked(self.head[4 : 4 + size])
-
-    @property
-    def _days(self) -> NDArray[Any]:
-        size = int.from_bytes(self.head[:4], "little")
-        return unpacked(self.head[4 + size :])
+    def _heads(self) -> tuple[bytes, bytes, bytes]:
+        """The packed keys of strata, of runs, and days."""
+        first, second = (int.from_bytes(self.head[at : at + 4], "little") for at in (0, 4))
+        return self.head[8 : 8 + first], self.head[8 + first : 8 + first + second], self.head[8 + first + second :]
 
     @property
     def nbytes(self) -> int:
@@ -64,17 +58,17 @@ class Block:
 
 def closed(strata: Strata, contexts: Contexts) -> Block:
     """Strata as a block."""
-    lengths = np.diff(strata.day_offset)
-    low = int(strata.place.min())
-    keys = packed(np.stack((strata.place - low, strata.period, strata.day_first, lengths)))
+    low = int(strata.run_place.min())
+    keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
+    runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
     days = packed(np.stack((strata.day_rows, strata.day_kept)))
     ranks = contexts.ranks(strata.codes)
     return Block(
         low,
-        int(strata.place.max()),
+        int(strata.run_place.max()),
         int(strata.period.min()),
         int(strata.period.max()),
-        len(keys).to_bytes(4, "little") + keys + days,
+        len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
         tuple(packed(rank) for rank in ranks),
     )
@@ -82,21 +76,23 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
 
 def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
     """The strata of a block, with the bins and paths of these features only, in this order."""
-    place, period, day_first, lengths = block._keys.astype(np.int64)
-    day_rows, day_kept = block._days.astype(np.int64)
+    (period, runs), (place, first, lengths), (day_rows, day_kept) = (
+        unpacked(head).astype(np.int64) for head in block._heads
+    )
     bins = [_opened_bins(block.bins[feature]) for feature in features]
     known: dict[int, Codes] = {}
     for feature in contexts.needed(set(features)):
         known[feature] = contexts.code_of(feature, unpacked(block.paths[feature]), known)
     return Strata(
-        place=place + block.place_low,
         period=period,
         starts=np.stack([each[0] for each in bins]),
         top=np.stack([each[1] for each in bins]),
         counts=np.stack([each[2] for each in bins]),
         tilt=np.stack([each[3] for each in bins]),
-        day_first=day_first,
-        day_offset=np.append(0, np.cumsum(lengths)),
+        run_offset=np.append(0, np.cumsum(runs)),
+        run_place=place + block.place_low,
+        run_first=first,
+        run_days=lengths,
         day_rows=day_rows,
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),

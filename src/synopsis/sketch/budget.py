@@ -1,7 +1,7 @@
-"""The budget: from a probe of the rows and the bytes allowed to the layout of strata and paths.
+"""The budget: from probes of the rows and the bytes allowed to the layout of strata and paths.
 
-The probe has all rows of some places. What strata and paths of it cost is measured, not reckoned: it is made into
-blocks with several periods, and the rest follows in proportion to rows.
+What strata and paths cost is measured, not reckoned: probes are made into blocks with several layouts, and the rest
+follows in proportion. A probe of stations has all rows of some places; one of moving objects, some rows of all.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
-from synopsis.sketch.summary import EVERYTHING, PathLayout, cut, taken
-from synopsis.sketch.tallies import Tallies, periods
+from synopsis.sketch.summary import EVERYTHING, PathLayout, cut
+from synopsis.sketch.tallies import DAY_US, Tallies, periods
 
 #: Months of a period, coarsest last: a century is everything.
 PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
@@ -27,24 +27,31 @@ PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
 #: Bins of a feature: as few as serve, and more where all paths stay anyhow.
 BINS = (15, 23, 31, 47, 63)
 
-#: Share of the budget that exact counts may take: of stations at the very most, of regions.
-_MOST_COUNTS, _REGION_COUNTS = 0.6, 0.25
+#: Bits of the cells whose stations share bins where there is no room for bins of each, finest first.
+SHARED = (15, 10, 5, 1)
 
-#: Bits of regions and bins of features that are tried, finest first.
-REGIONS = ((5, 250), (5, 63), (5, 31), (1, 31), (1, 15), (1, 7))
+#: Bits of the cells that stand for places of moving objects, finest first, and the share of the budget that they and
+#: their days may take.
+PLACES, _MOST_PLACES = (20, 16, 12, 8, 5, 1), 0.04
+
+#: Bins of moving objects: there is no end of places to average over, so that finer ones serve better.
+MOVING_BINS = (249, 127, 63, 31, 15, 7)
+
+#: Share of the budget that exact counts may take: of stations at the very most, of moving objects.
+_MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
 
-#: An irrational step never repeats, so that slots are chosen evenly at any share.
-_GOLDEN = 0.6180339887498949
+#: The golden section in turns of 2**64: an irrational step never repeats, so that slots are chosen evenly at any share.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 _NICE_US = tuple(seconds * 1_000_000 for seconds in (1, 10, 60, 300, 600, 900, 1_800, 3_600, 10_800, 21_600, 86_400))
 
 
 @dataclass(frozen=True)
 class Probe:
-    """All rows of some places: their positions, local times and fine codes, and how many more rows there are."""
+    """Some rows: their positions, local times and fine codes, and how many more rows there are."""
 
     latitude: Floats
     longitude: Floats
@@ -61,15 +68,16 @@ class Cost:
     layout: PathLayout
     scales: Scales
     contexts: Contexts
-    counts: float  #: of places, days and bins
+    places: float  #: with their days
+    bins: float  #: with their counts
     a_path: float
-    shared: float  #: of scales and contexts
     rows: float
     blur: float  #: how far values lie from the middles of their bins, in standard deviations of all values
 
-    def total(self, kept: float) -> float:
-        """Bytes with this share of the paths."""
-        return self.shared + self.counts + kept * self.rows * self.a_path
+    @property
+    def counts(self) -> float:
+        """All but the paths."""
+        return float(self.scales.nbytes + self.contexts.nbytes) + self.places + self.bins
 
     def error(self, memory: int) -> float:
         """By what answers are off, up to a factor: the blur of a path, and the fewer there are the more."""
@@ -78,17 +86,27 @@ class Cost:
 
     def affordable(self, memory: int) -> float:
         """The share of the paths for which there is room."""
-        left = memory * _AIM - self.shared - self.counts
-        return float(np.clip(left / max(self.rows * self.a_path, 1.0), 0.0, 1.0))
+        return float(np.clip((memory * _AIM - self.counts) / max(self.rows * self.a_path, 1.0), 0.0, 1.0))
+
+    def filled(self, memory: int) -> Cost:
+        """The same with as many paths as fit."""
+        return replace(self, layout=replace(self.layout, kept=self.affordable(memory)))
 
 
-def chosen(stations: Probe | None, moving: Callable[[], Probe], memory: int) -> Cost | None:
-    """The layout for this budget; None where not even the counts of a few regions and bins fit it.
+def chosen(
+    stations: Probe | None, rows: Callable[[], Probe], moving: Callable[[int], Probe], memory: int
+) -> Cost | None:
+    """The layout for this budget; None where not even the counts of a few cells and bins fit it.
 
-    Stations are told apart where there are any and the counts of each find room. Else regions are, and rows know where
-    and when they were by further features: for these `moving` has all three.
+    Stations are told apart where there are any and the counts of each find room, with bins of their own or shared with
+    their neighbours; `rows` are some of all stations. Else cells stand for places, and rows know where in them and when
+    they were by further features: `moving` has these, for cells of so many bits.
     """
-    return (stations and _of_stations(stations, memory)) or _of_regions(moving(), memory)
+    if stations is not None:
+        found = _of_stations(stations, memory) or _of_neighbours(stations, rows(), memory)
+        if found is not None:
+            return found
+    return _of_moving(moving, memory)
 
 
 def _of_stations(probe: Probe, memory: int) -> Cost | None:
@@ -100,10 +118,10 @@ def _of_stations(probe: Probe, memory: int) -> Cost | None:
     layouts = [PathLayout(months, BINS[0], 0.2, slot_us, regular) for months in _distinct_periods(probe)]
     # Contexts differ little from one length to the next, and take longest to find.
     coarsest = _cost(probe, layouts[-1])
-    wanted = [*(_cost(probe, layout, coarsest.contexts) for layout in layouts[:-1]), coarsest]
-    best = min(wanted, key=lambda cost: cost.error(memory))
-    if best.shared + best.counts > memory * _MOST_COUNTS:
+    if coarsest.counts > memory * _MOST_COUNTS:
         return None
+    wanted = [*(_cost(probe, layout, coarsest.contexts) for layout in layouts[:-1]), coarsest]
+    best = min((cost for cost in wanted if cost.counts <= memory * _MOST_COUNTS), key=lambda cost: cost.error(memory))
     for bins in BINS[1:]:
         if best.affordable(memory) < 1.0:
             break
@@ -111,16 +129,55 @@ def _of_stations(probe: Probe, memory: int) -> Cost | None:
         if finer.affordable(memory) < 1.0:
             break
         best = finer
-    return replace(best, layout=replace(best.layout, kept=best.affordable(memory)))
+    return best.filled(memory)
 
 
-def _of_regions(probe: Probe, memory: int) -> Cost | None:
-    """As many regions and bins as leave most of the budget to paths."""
-    costs = (_cost(probe, PathLayout(EVERYTHING, bins, 0.2, 1, False, bits)) for bits, bins in REGIONS)
-    for cost in costs:
-        if cost.shared + cost.counts <= memory * _REGION_COUNTS:
-            return replace(cost, layout=replace(cost.layout, kept=cost.affordable(memory)))
-    return None
+def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
+    """Stations of one cell share bins, those of the size with the least error; their days are their own."""
+    slot_us, regular = rhythm(probe)
+    contexts, found = None, []
+    for bits in SHARED:
+        layout = PathLayout(EVERYTHING, BINS[0], 0.05, slot_us, regular, bits)
+        everywhere = _cost(rows, layout, contexts)
+        contexts = everywhere.contexts
+        own = _cost(probe, layout, contexts)
+        # A cell's bins take the same however many of its rows are looked at.
+        cost = replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur)
+        if cost.counts <= memory * _MOST_COUNTS:
+            found.append(cost)
+    return min(found, key=lambda cost: cost.error(memory)).filled(memory) if found else None
+
+
+def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:
+    """As fine cells as are cheap, then the bins with the least error."""
+    for place_bits in PLACES:
+        probe = probed(place_bits)
+        first = _moving_cost(probe, PathLayout(EVERYTHING, MOVING_BINS[-1], 0.2, 1, False, 1, place_bits))
+        if first.places <= memory * _MOST_PLACES or place_bits == PLACES[-1]:
+            break
+    costs = [
+        _moving_cost(probe, replace(first.layout, bins=bins, region_bits=bits))
+        for bits, bins in ((5, MOVING_BINS[0]), (10, MOVING_BINS[1]), *((5, bins) for bins in MOVING_BINS[1:-1]))
+        if bits <= place_bits
+    ]
+    found = [cost for cost in (*costs, first) if cost.counts <= memory * _MOVING_COUNTS]
+    return min(found, key=lambda cost: cost.error(memory)).filled(memory) if found else None
+
+
+def _moving_cost(probe: Probe, layout: PathLayout) -> Cost:
+    """What a layout costs, from some rows of all: bins stay the same with more rows, cells and days become more."""
+    cost = _cost(probe, layout)
+    growth = _growth(probe, layout)
+    return replace(cost, bins=cost.bins / probe.factor, places=cost.places / probe.factor * growth)
+
+
+def _growth(probe: Probe, layout: PathLayout) -> float:
+    """How many more cells and days there are in all rows than in the probe, from those in half of it."""
+    assert layout.place_bits is not None
+    cell = geohash.encode(probe.latitude, probe.longitude, layout.place_bits)
+    day = probe.local_us // DAY_US
+    whole, half = (np.unique(np.stack((cell[::step], day[::step])), axis=1).shape[1] for step in (1, 2))
+    return float(probe.factor ** np.log2(max(whole, 1) / max(half, 1)))
 
 
 def _distinct_periods(probe: Probe) -> list[int]:
@@ -137,19 +194,19 @@ def _distinct_periods(probe: Probe) -> list[int]:
 def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) -> Cost:
     """What a layout costs, measured on the probe."""
     kept = even_choice(probe.latitude, probe.longitude, probe.local_us, probe.fine, layout)
-    tallies = Tallies.of(*placed(probe.latitude, probe.longitude, probe.local_us, layout), probe.fine, kept)
+    tallies = tallied(probe.latitude, probe.longitude, probe.local_us, probe.fine, kept, layout)
     made = from_tallies(probe.scales, tallies, layout.bins)
     contexts = contexts or Contexts.fit(made.codes, layout.bins)
-    packed = [blocks.closed(taken(made, run), contexts) for run in cut(made)]
-    paths = sum(len(frame) for block in packed for frame in block.paths)
-    counts = sum(block.nbytes for block in packed) - paths + 16 * tallies.latitude.size
+    packed = [blocks.closed(made.take(run), contexts) for run in cut(made)]
+    paths, bins = (sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins"))
+    places = sum(block.nbytes for block in packed) - paths - bins + 16 * tallies.latitude.size
     return Cost(
         layout,
         probe.scales,
         contexts,
-        counts * probe.factor,
+        places * probe.factor,
+        bins * probe.factor,
         paths / max(made.codes.shape[1], 1),
-        float(probe.scales.nbytes + contexts.nbytes),
         probe.local_us.size * probe.factor,
         float(np.mean([_blur(tallies, made, probe.scales, feature) for feature in range(len(probe.fine))])),
     )
@@ -185,16 +242,24 @@ def rhythm(probe: Probe) -> tuple[int, bool]:
     return slot_us, bool(np.mean(gaps < slot_us * 0.5) < 0.02)
 
 
-def placed(
-    latitude: Floats, longitude: Floats, local_us: Integers, layout: PathLayout
-) -> tuple[Floats, Floats, Integers, Integers]:
-    """Place, period and time of each row as strata know them; regions have one period, and rows there no time."""
-    if layout.region_bits is None:
-        return latitude, longitude, periods(local_us, layout.months), local_us
-    nothing = np.zeros_like(local_us)
-    cells = geohash.encode(latitude, longitude, layout.region_bits)
-    south, west, _, _ = geohash.decode(cells, layout.region_bits)
-    return south, west, nothing, nothing
+def tallied(
+    latitude: Floats, longitude: Floats, local_us: Integers, fine: Codes, kept: NDArray[np.bool_], layout: PathLayout
+) -> Tallies:
+    """The tallies of rows in this layout; moving objects stand in cells, by their south-western corners."""
+    period = periods(local_us, layout.months)
+    if layout.place_bits is None:
+        return Tallies.of(latitude, longitude, period, local_us, fine, kept, layout.region_bits)
+    cells = geohash.encode(latitude, longitude, layout.place_bits)
+    south, west, _, _ = geohash.decode(cells, layout.place_bits)
+    day_us = local_us // DAY_US * DAY_US
+    return Tallies.of(south, west, period, day_us, fine, kept, layout.region_bits, timed=False)
+
+
+def whereabouts(latitude: Floats, longitude: Floats, local_us: Integers, place_bits: int) -> Floats:
+    """Where in their cells rows were, from 0 to 1 in latitude and longitude, and at which time of day, as features."""
+    cells = geohash.encode(latitude, longitude, place_bits)
+    south, west, north, east = geohash.decode(cells, place_bits)
+    return np.stack(((latitude - south) / (north - south), (longitude - west) / (east - west), local_us % DAY_US))
 
 
 def even_choice(
@@ -203,22 +268,22 @@ def even_choice(
     """Which rows' paths stay: a function of the row alone, that spreads them evenly over every place's time."""
     if layout.kept >= 1.0:
         return np.ones(local_us.size, np.bool_)
-    mixed = _scrambled((latitude + 0.0).view(np.uint64) ^ _scrambled((longitude + 0.0).view(np.uint64)))
-    turn = (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 + _GOLDEN * (local_us // layout.slot_us)
+    turn = _scrambled((latitude + 0.0).view(np.uint64) ^ _scrambled((longitude + 0.0).view(np.uint64)))
+    turn += (local_us // layout.slot_us).view(np.uint64) * _GOLDEN
     if not layout.regular:
-        turn = turn + _hashed_codes(fine, local_us)
-    return np.asarray(turn % 1.0 < layout.kept)
+        turn += _hashed_codes(fine, local_us)
+    return np.asarray(turn < np.uint64(layout.kept * 2.0**64))
 
 
 def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
+    mixed = numbers * _GOLDEN
     mixed ^= mixed >> np.uint64(29)
     return mixed * np.uint64(0xBF58476D1CE4E5B9)
 
 
-def _hashed_codes(fine: Codes, local_us: Integers) -> Floats:
+def _hashed_codes(fine: Codes, local_us: Integers) -> NDArray[np.uint64]:
     mixed = local_us.view(np.uint64).copy()
     for codes in fine:
-        mixed = (mixed ^ codes.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ codes.astype(np.uint64)) * _GOLDEN
         mixed ^= mixed >> np.uint64(32)
-    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return mixed * np.uint64(0xBF58476D1CE4E5B9)

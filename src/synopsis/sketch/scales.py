@@ -105,8 +105,10 @@ class Scales:
         return bool(self.low[feature] < quantizer.low or self.high[feature] > quantizer.high)
 
     def widened(self, low: Floats, high: Floats) -> Scales:
-        """The same bins, with room for values that reach further."""
-        return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
+        """The same bins, with room for values of the first features that reach further."""
+        rest = np.full(self.low.size - low.size, np.inf)
+        wider = np.minimum(self.low, np.append(low, rest)), np.maximum(self.high, np.append(high, -rest))
+        return replace(self, low=wider[0], high=wider[1])
 
 
 def _short(numbers: Floats) -> Shorts:

@@ -1,15 +1,20 @@
-"""Strata: a place x a period, whose rows share bins; exact counts of days and bins, and paths beside them.
+"""Strata: a group of places x a period, whose rows share bins; exact counts of days and bins, and paths beside them.
 
-This is the paper's tree turned inside out. A row's path is its stratum, its day and one bin for every feature; bins
-hold equal mass within the stratum, smaller towards the tails, where a few values carry much of the spread. All rows are
-counted, by day and by bin; only an even part of the paths is kept, and the counts say what each of them stands for.
+This is the paper's tree turned inside out. A row's path is its stratum, its place, its day and one bin for every
+feature; bins hold equal mass within the stratum, smaller towards the tails, where a few values carry much of the
+spread. All rows are counted, by place and day and by bin; only an even part of the paths is kept, and the counts say
+what each of them stands for.
 
-Arrays here are plain; `blocks` packs them. Strata are sorted by place, then period; days and paths follow their strata.
+Days come in **runs**: days of one place, one after the other. Arrays here are plain; `blocks` packs them. Strata are
+sorted by place, then period; runs follow their strata, days their runs, paths their days.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +34,23 @@ TAIL_SHARES = (0.15, 0.5)
 TILT_STEPS, TILT_LIMIT = 3, 1.0
 
 
+#: A run goes on over so many days without rows; after more, another begins.
+LONGEST_GAP = 30
+
+
 @dataclass(frozen=True)
 class Strata:
-    """Strata with their days, bins and paths."""
+    """Strata with their runs, days, bins and paths."""
 
-    place: Integers  #: strata: position of the place in the sketch's table
     period: Integers  #: strata: ordinal of the period
     starts: Codes  #: features x strata x bins: the first fine code of each bin; those not used repeat `top`
     top: Codes  #: features x strata: one past the last fine code seen
     counts: Integers  #: features x strata x (bins + 1): rows in each bin, and absent
     tilt: NDArray[np.int8]  #: features x strata x bins: slope of the density within each bin
-    day_first: Integers  #: strata: ordinal of the first day
-    day_offset: Integers  #: strata + 1: where each stratum's days begin
+    run_offset: Integers  #: strata + 1: where each stratum's runs begin
+    run_place: Integers  #: runs: position of the place in the sketch's table
+    run_first: Integers  #: runs: ordinal of the first day
+    run_days: Integers  #: runs: days
     day_rows: Integers  #: days: rows
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
@@ -56,24 +66,83 @@ class Strata:
         return int(self.starts.shape[0])
 
     def __len__(self) -> int:
-        return int(self.place.size)
+        return int(self.period.size)
 
     @property
     def rows(self) -> Integers:
         """Strata: all rows."""
         return np.add.reduceat(self.day_rows, self.day_offset[:-1]) if len(self) else np.empty(0, np.int64)
 
-    @property
+    @cached_property
+    def day_offset(self) -> Integers:
+        """Strata + 1: where each stratum's days begin."""
+        return _ends(self.run_days)[self.run_offset]
+
+    @cached_property
     def day(self) -> Integers:
         """Days: ordinal of each."""
-        lengths = np.diff(self.day_offset)
-        return np.repeat(self.day_first - self.day_offset[:-1], lengths) + np.arange(self.day_rows.size)
+        before = _ends(self.run_days)[:-1]
+        return np.repeat(self.run_first - before, self.run_days) + np.arange(self.day_rows.size)
+
+    @property
+    def day_place(self) -> Integers:
+        """Days: the place of each."""
+        return np.repeat(self.run_place, self.run_days)
 
     @property
     def path_offset(self) -> Integers:
         """Strata + 1: where each stratum's paths begin."""
-        ends = np.append(0, np.cumsum(self.day_kept))
-        return ends[self.day_offset]
+        return _ends(self.day_kept)[self.day_offset]
+
+    def take(self, which: slice | NDArray[np.bool_]) -> Strata:
+        """Some of the strata, with their runs, days and paths."""
+        if isinstance(which, slice):
+            runs, days, paths = (
+                slice(int(offset[which.start]), int(offset[which.stop]))
+                for offset in (self.run_offset, self.day_offset, self.path_offset)
+            )
+            return self._picked(which, runs, days, paths)
+        parts = (np.repeat(which, np.diff(each)) for each in (self.run_offset, self.day_offset, self.path_offset))
+        return self._picked(which, *parts)
+
+    def _picked(self, strata: Any, runs: Any, days: Any, paths: Any) -> Strata:
+        return Strata(
+            period=self.period[strata],
+            starts=self.starts[:, strata],
+            top=self.top[:, strata],
+            counts=self.counts[:, strata],
+            tilt=self.tilt[:, strata],
+            run_offset=_ends(np.diff(self.run_offset)[strata]),
+            run_place=self.run_place[runs],
+            run_first=self.run_first[runs],
+            run_days=self.run_days[runs],
+            day_rows=self.day_rows[days],
+            day_kept=self.day_kept[days],
+            codes=self.codes[:, paths],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Strata]) -> Strata:
+        """Strata of several blocks side by side."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def chained(name: str, axis: int = 0) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts], axis=axis)
+
+        return cls(
+            **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days")},
+            **{name: chained(name) for name in ("day_rows", "day_kept")},
+            **{name: chained(name, 1) for name in ("starts", "top", "counts", "tilt", "codes")},
+            run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
+        )
+
+
+def _ends(sizes: Integers) -> Integers:
+    """Where parts of these sizes begin, and where the last one ends."""
+    ends = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    return ends
 
 
 def fitted(
@@ -82,7 +151,9 @@ def fitted(
     """Strata of rows in memory, from their fine codes; `kept` says whose paths stay. The plain way."""
     number = place.astype(np.float64)
     tallies = Tallies.of(number, number, period, day * DAY_US, fine, kept)
-    return from_tallies(scales, replace(tallies, place=tallies.latitude.astype(np.int64)[tallies.place]), bins)
+    given = tallies.latitude.astype(np.int64)
+    named = replace(tallies, day_place=given[tallies.day_place], kept_place=given[tallies.kept_place])
+    return from_tallies(scales, named, bins)
 
 
 def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
@@ -91,30 +162,46 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
     Cost is proportional to strata times fine bins, and to kept rows, times features.
     """
     parts = [_binned(tallies.mass[feature], scales, feature, bins) for feature in range(len(tallies.mass))]
-    bounds = np.searchsorted(tallies.day_stratum, np.arange(tallies.place.size + 1))
-    first, last = tallies.day[bounds[:-1]], tallies.day[bounds[1:] - 1]
-    day_offset = np.append(0, np.cumsum(last - first + 1))
-    at = tallies.day - first[tallies.day_stratum] + day_offset[tallies.day_stratum]
-    kept_day = tallies.kept_us // DAY_US - first[tallies.kept_stratum] + day_offset[tallies.kept_stratum]
-    day_rows = np.zeros(int(day_offset[-1]), np.int64)
+    stratum, place, day = tallies.day_stratum, tallies.day_place, tallies.day
+    new = np.ones(day.size, np.bool_)
+    new[1:] = (stratum[1:] != stratum[:-1]) | (place[1:] != place[:-1]) | (day[1:] - day[:-1] > LONGEST_GAP)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], day.size) - 1
+    run_days = day[last] - day[first] + 1
+    at = day + np.repeat(_ends(run_days)[:-1] - day[first], last - first + 1)
+    day_rows, day_kept = np.zeros(int(run_days.sum()), np.int64), np.zeros(int(run_days.sum()), np.int64)
     day_rows[at] = tallies.day_rows
+    # Kept rows stand in the order of days, and each of them has a day.
+    kept_day = tallies.kept_us // DAY_US
+    changes = [each[1:] != each[:-1] for each in (tallies.kept_stratum, tallies.kept_place, kept_day)]
+    begins = np.flatnonzero(np.append(True, changes[0] | changes[1] | changes[2])) if kept_day.size else kept_day
+    key = _flat(stratum, tallies.day_place, day, tallies)
+    own = _flat(tallies.kept_stratum[begins], tallies.kept_place[begins], kept_day[begins], tallies)
+    day_kept[at[np.searchsorted(key, own)]] = np.diff(np.append(begins, kept_day.size))
     plain = Strata(
-        place=tallies.place,
         period=tallies.period,
         starts=np.stack([part.starts for part in parts]),
         top=np.stack([part.top for part in parts]),
         counts=np.stack([part.counts for part in parts]),
-        tilt=np.zeros((len(parts), tallies.place.size, bins), np.int8),
-        day_first=first,
-        day_offset=day_offset,
+        tilt=np.zeros((len(parts), tallies.period.size, bins), np.int8),
+        run_offset=np.searchsorted(stratum[first], np.arange(tallies.period.size + 1)),
+        run_place=place[first],
+        run_first=day[first],
+        run_days=run_days,
         day_rows=day_rows,
-        day_kept=np.bincount(kept_day, minlength=day_rows.size),
+        day_kept=day_kept,
         codes=np.stack(
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
-    tilt = np.stack([_tilted(part.mean, plain, scales, feature) for feature, part in enumerate(parts)])
-    return Strata(**{**vars(plain), "tilt": tilt})
+    return replace(plain, tilt=np.stack([_tilted(part.mean, plain, scales, k) for k, part in enumerate(parts)]))
+
+
+def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies) -> Integers:
+    """Stratum, place and day as one number, in the order of the three."""
+    low, high = (int(tallies.day.min()), int(tallies.day.max())) if tallies.day.size else (0, 0)
+    places = int(tallies.day_place.max()) + 1 if tallies.day_place.size else 1
+    return np.asarray((stratum * places + place) * (high - low + 1) + (day - low))
 
 
 def bin_codes(strata: Strata, position: int) -> tuple[Integers, Integers]:

@@ -28,11 +28,14 @@ BLOCK_PATHS = 12_000
 #: Strata of a block, where there are few paths.
 BLOCK_STRATA = 1_024
 
+#: Features of a moving object's path behind its own: latitude, longitude, local time of day.
+WHEREABOUTS = 3
+
 #: Months of a period that holds all time.
 EVERYTHING = 1_200
 
 #: Bits of a position's geohash, by which places are sorted, so that neighbours stand together.
-_ORDER_BITS = 50
+ORDER_BITS = 50
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,13 @@ class PathLayout:
     kept: float  #: share of the rows whose paths stay
     slot_us: int  #: the usual time between two rows of a place
     regular: bool  #: whether places report once a slot, so that the slot alone makes an even choice
-    region_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
+    region_bits: int | None = None  #: of the cells whose places share bins; None: every place has its own
+    place_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
 
     @property
     def moving(self) -> bool:
-        """Whether places are regions, and latitude, longitude and time further features of a path."""
-        return self.region_bits is not None
+        """Whether places are cells, and latitude, longitude and time of day further features of a path."""
+        return self.place_bits is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -65,6 +69,7 @@ class PathLayout:
             int(plain["slot_us"]),
             bool(plain["regular"]),
             plain["region_bits"],
+            plain["place_bits"],
         )
 
 
@@ -104,9 +109,9 @@ class Summary:
     def grain(self) -> str:
         """The layout in words."""
         kept = f"{self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
-        if self.layout.moving:
-            return f"{self.latitude.size:,} regions, {kept} with place and time"
-        return f"{self.latitude.size:,} places x {self.span}, {kept}"
+        places = f"{self.latitude.size:,} {'cells' if self.layout.moving else 'places'} x {self.span}, {kept}"
+        bits = self.layout.region_bits
+        return places if bits is None else f"{places}, bins shared by cells of {bits} bits"
 
     @property
     def span(self) -> str:
@@ -173,7 +178,7 @@ def thinned(strata: Strata, share: float) -> Strata:
 
 def place_order(latitude: Floats, longitude: Floats) -> NDArray[np.int64]:
     """A key by which places are sorted, neighbours together: the geohash of each."""
-    return geohash.encode(latitude, longitude, _ORDER_BITS)
+    return geohash.encode(latitude, longitude, ORDER_BITS)
 
 
 def cut(strata: Strata) -> list[slice]:
@@ -185,22 +190,3 @@ def cut(strata: Strata) -> list[slice]:
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if paths.size else np.empty(0, np.int64)
     ends = np.append(starts[1:], paths.size)
     return [slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
-
-
-def taken(strata: Strata, run: slice) -> Strata:
-    """A run of neighbouring strata."""
-    first, last = int(strata.day_offset[run.start]), int(strata.day_offset[run.stop])
-    offsets = strata.path_offset
-    return Strata(
-        place=strata.place[run],
-        period=strata.period[run],
-        starts=strata.starts[:, run],
-        top=strata.top[:, run],
-        counts=strata.counts[:, run],
-        tilt=strata.tilt[:, run],
-        day_first=strata.day_first[run],
-        day_offset=strata.day_offset[run.start : run.stop + 1] - first,
-        day_rows=strata.day_rows[first:last],
-        day_kept=strata.day_kept[first:last],
-        codes=strata.codes[:, int(offsets[run.start]) : int(offsets[run.stop])],
-    )

@@ -1,4 +1,4 @@
-"""Tallies: rows counted by place, period, day and fine bin, with the rows whose paths stay; what executors exchange.
+"""Tallies: rows counted by stratum, place, day and fine bin, with the rows whose paths stay; what executors exchange.
 
 Tallies add: those of any parts of the rows, in any order, join to those of all rows. Bins are chosen only when all are
 together.
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from synopsis.grid import geohash
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 
@@ -24,17 +25,24 @@ SYMBOLS = 256
 
 @dataclass(frozen=True)
 class Tallies:
-    """Counts by stratum (a place and a period), and kept rows. Places are sorted, strata by place and period."""
+    """Counts by stratum, and kept rows. Places are sorted, strata by group and period.
 
+    A stratum is a period of a group of places: of all in one cell of `region_bits`, or of a single place.
+    """
+
+    region_bits: int | None  #: None: every place is a group
+    timed: bool  #: whether rows know their time of day, and not just their day
     latitude: Floats  #: places
     longitude: Floats
-    place: Integers  #: strata: position of the place
+    group: Integers  #: strata: the cell, or the position of the place
     period: Integers
     mass: NDArray[np.uint32]  #: features x strata x fine codes: rows
-    day_stratum: Integers  #: days on which there are rows, by stratum and day
+    day_stratum: Integers  #: days on which places have rows, by stratum, place and day
+    day_place: Integers
     day: Integers
     day_rows: Integers
-    kept_stratum: Integers  #: kept rows, by stratum and time
+    kept_stratum: Integers  #: kept rows, by stratum, place and time
+    kept_place: Integers
     kept_us: Integers  #: local time
     kept_codes: Codes  #: features x kept rows
 
@@ -47,12 +55,14 @@ class Tallies:
         local_us: Integers,
         fine: Codes,
         kept: NDArray[np.bool_],
+        region_bits: int | None = None,
+        timed: bool = True,
     ) -> Tallies:
         """The tallies of rows in any order. Cost: two sorts of the rows, and a pass over their codes."""
         lat, lon, place = _places(latitude, longitude)
-        day = local_us // DAY_US
-        stratum_key, stratum = _numbered(place, period)
-        day_key, at = _numbered(stratum, day)
+        stratum_key, stratum = _numbered(_groups(lat, lon, region_bits)[place], period)
+        run_key, run = _numbered(stratum, place)
+        day_key, at = _numbered(run, local_us // DAY_US)
         mass = np.stack(
             [
                 np.bincount(stratum * SYMBOLS + codes, minlength=len(stratum_key[0]) * SYMBOLS).astype(np.uint32)
@@ -60,15 +70,20 @@ class Tallies:
             ]
         )
         order = np.flatnonzero(kept)
-        order = order[_in_order(stratum[order], local_us[order], fine[:, order])]
+        order = order[_in_order(run[order], local_us[order], fine[:, order], timed)]
         return cls(
+            region_bits,
+            timed,
             lat,
             lon,
             *stratum_key,
             mass.reshape(len(fine), -1, SYMBOLS),
-            *day_key,
+            run_key[0][day_key[0]],
+            run_key[1][day_key[0]],
+            day_key[1],
             np.bincount(at, minlength=len(day_key[0])),
             stratum[order],
+            place[order],
             local_us[order],
             fine[:, order],
         )
@@ -80,9 +95,17 @@ class Tallies:
         lat, lon, place_of = _places(
             np.concatenate([part.latitude for part in parts]), np.concatenate([part.longitude for part in parts])
         )
-        place = place_of[np.concatenate([part.place + size for part, size in zip(parts, sizes, strict=False)])]
-        keys, stratum_of = _numbered(place, np.concatenate([part.period for part in parts]))
-        before = np.cumsum([0, *(part.place.size for part in parts)])
+        bits, timed = parts[0].region_bits, parts[0].timed
+
+        def chained(name: str) -> NDArray[np.int64]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        def places(name: str) -> Integers:
+            moved = [getattr(part, name) + size for part, size in zip(parts, sizes, strict=False)]
+            return np.asarray(place_of[np.concatenate(moved)])
+
+        keys, stratum_of = _numbered(places("group") if bits is None else chained("group"), chained("period"))
+        before = np.cumsum([0, *(part.period.size for part in parts)])
 
         def strata(name: str) -> Integers:
             moved = [getattr(part, name) + size for part, size in zip(parts, before, strict=False)]
@@ -90,32 +113,61 @@ class Tallies:
 
         mass = np.zeros((len(parts[0].mass), len(keys[0]), SYMBOLS), np.uint32)
         for part, start in zip(parts, before, strict=False):  # strata of one part are all different
-            mass[:, stratum_of[start : start + part.place.size]] += part.mass
-        day_key, at = _numbered(strata("day_stratum"), np.concatenate([part.day for part in parts]))
-        rows = np.bincount(at, np.concatenate([part.day_rows for part in parts]), len(day_key[0])).astype(np.int64)
-        kept, kept_us = strata("kept_stratum"), np.concatenate([part.kept_us for part in parts])
+            mass[:, stratum_of[start : start + part.period.size]] += part.mass
+        run_key, run = _numbered(strata("day_stratum"), places("day_place"))
+        day_key, at = _numbered(run, chained("day"))
+        rows = np.bincount(at, chained("day_rows"), len(day_key[0])).astype(np.int64)
+        kept, kept_place, kept_us = strata("kept_stratum"), places("kept_place"), chained("kept_us")
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
-        order = _in_order(kept, kept_us, codes)
-        return cls(lat, lon, *keys, mass, *day_key, rows, kept[order], kept_us[order], codes[:, order])
+        order = _in_order(_numbered(kept, kept_place)[1], kept_us, codes, timed)
+        return cls(
+            bits,
+            timed,
+            lat,
+            lon,
+            *keys,
+            mass,
+            run_key[0][day_key[0]],
+            run_key[1][day_key[0]],
+            day_key[1],
+            rows,
+            kept[order],
+            kept_place[order],
+            kept_us[order],
+            codes[:, order],
+        )
 
     def of_places(self, chosen: NDArray[np.bool_]) -> Tallies:
-        """The tallies of some places."""
-        strata, number = chosen[self.place], np.cumsum(chosen) - 1
+        """The tallies of some places, with all of their groups."""
+        number = np.cumsum(chosen) - 1
+        days, rows = chosen[self.day_place], chosen[self.kept_place]
+        strata = np.zeros(self.period.size, np.bool_)
+        strata[self.day_stratum[days]] = True
         stratum_number = np.cumsum(strata) - 1
-        days, rows = strata[self.day_stratum], strata[self.kept_stratum]
         return Tallies(
+            self.region_bits,
+            self.timed,
             self.latitude[chosen],
             self.longitude[chosen],
-            number[self.place[strata]],
+            number[self.group[strata]] if self.region_bits is None else self.group[strata],
             self.period[strata],
             self.mass[:, strata],
             stratum_number[self.day_stratum[days]],
+            number[self.day_place[days]],
             self.day[days],
             self.day_rows[days],
             stratum_number[self.kept_stratum[rows]],
+            number[self.kept_place[rows]],
             self.kept_us[rows],
             self.kept_codes[:, rows],
         )
+
+
+def _groups(latitude: Floats, longitude: Floats, region_bits: int | None) -> Integers:
+    """The group of each place."""
+    if region_bits is None:
+        return np.arange(latitude.size)
+    return geohash.encode(latitude, longitude, region_bits)
 
 
 def periods(local_us: Integers, months: int) -> Integers:
@@ -123,19 +175,19 @@ def periods(local_us: Integers, months: int) -> Integers:
     return local_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64) // months
 
 
-def _in_order(stratum: Integers, local_us: Integers, codes: Codes) -> NDArray[np.intp]:
-    """The order of kept rows: by stratum and time, and then in one that does not show in which order they came.
+def _in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> NDArray[np.intp]:
+    """The order of kept rows: by run and time, and then in one that does not show in which order they came.
 
-    Rows of one instant are mixed, so that neighbours differ as rows do; where rows have no time, they are sorted by
+    Rows of one instant are mixed, so that neighbours differ as rows do; where only the day is known, rows are sorted by
     their codes, which packs them smallest.
     """
-    if local_us.size and local_us.min() < local_us.max():
-        mixed = np.zeros(local_us.size, np.uint64)
-        for row in codes:
-            mixed = (mixed ^ row) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(32)
-        return np.lexsort((mixed, local_us, stratum))
-    return np.lexsort((*codes, stratum))
+    if not timed:
+        return np.lexsort((*codes, local_us, run))
+    mixed = np.zeros(local_us.size, np.uint64)
+    for row in codes:
+        mixed = (mixed ^ row) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return np.lexsort((mixed, local_us, run))
 
 
 def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:

@@ -21,7 +21,7 @@ ABSENT_TICK: Final = 65_535
 _HIGHEST: Final = 65_534
 
 #: Ticks between the lowest and the highest value; some are left for atoms.
-_MOST: Final = 65_000
+MOST_TICKS: Final = 65_000
 
 #: Atoms of one feature that get a tick.
 MOST_ATOMS: Final = 8
@@ -40,9 +40,9 @@ class Ticks:
         """Ticks for values from low to high; where they lie on a grid, each has its own if there is room."""
         if not np.isfinite(low) or not np.isfinite(high):
             return cls(0.0, 1.0)
-        if grid and (high - low) / grid < _MOST:
+        if grid and (high - low) / grid < MOST_TICKS:
             return cls((round(low / grid) - 0.5) * grid, grid)
-        step = (high - low) / _MOST
+        step = (high - low) / MOST_TICKS
         if not step > np.spacing(max(abs(low), abs(high))):
             return cls(low, max(float(np.spacing(max(abs(low), abs(high)))), 1e-300), tuple(map(float, atoms)))
         return cls(low, step, tuple(map(float, atoms[:MOST_ATOMS])))
@@ -50,7 +50,7 @@ class Ticks:
     def of(self, values: Floats) -> NDArray[np.int64]:
         """The tick of each value; values beyond the ends share the outermost ticks."""
         with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.clip(np.floor((values - self.origin) / self.step), 0.0, float(_MOST))
+            steps = np.clip(np.floor((values - self.origin) / self.step), 0.0, float(MOST_TICKS))
         found = np.where(np.isnan(steps), 0.0, steps).astype(np.int64)
         for atom in self.atoms:
             found += (values >= atom).astype(np.int64) + (values > atom)
@@ -60,7 +60,7 @@ class Ticks:
         """Edges moved to the nearest place where a tick begins; those around atoms stay."""
         around = np.concatenate((np.array(self.atoms), np.nextafter(np.array(self.atoms), np.inf)))
         stay = np.isin(edges, around)
-        near = np.clip(np.round((edges - self.origin) / self.step), 1.0, float(_MOST))
+        near = np.clip(np.round((edges - self.origin) / self.step), 1.0, float(MOST_TICKS))
         start = self.origin + near * self.step
         # The first double of that tick, by halving: near zero many doubles are the same step above the origin.
         before, after = _ordinals(start - 2 * self.step), _ordinals(start + 2 * self.step)

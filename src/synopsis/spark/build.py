@@ -242,9 +242,7 @@ def _add_paths(
             adding = adding.again(before)
             new = adding.summary()
         whole = new if before is None else before + new
-        width = len(whole.scales.low)
-        ends = adding.found.low[:width], adding.found.high[:width]
-        whole = replace(whole, scales=whole.scales.widened(*ends)).within(spec.memory)
+        whole = replace(whole, scales=whole.scales.widened(adding.found.low, adding.found.high)).within(spec.memory)
         if whole.nbytes > spec.memory:
             raise BudgetTooSmall("the counts of all places and days", whole.nbytes, spec.memory)
         store.prepare()

@@ -76,10 +76,17 @@ def _spread_axis(degrees: str, reach: float, bits: int) -> tuple[str, dict[str, 
 
 def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:
     """The bucket's ordinal, as `Bucket.ordinals`."""
-    local_us = instant_us if timezone == "UTC" else sf.unix_micros(_to_local(instant_us, timezone))
+    local = local_us(instant_us, timezone)
     if span.months:
-        return _floor_divide(_months(local_us), span.months)
-    return _floor_divide(local_us + span.lead_us, span.width_us)
+        return _floor_divide(_months(local), span.months)
+    return _floor_divide(local + span.lead_us, span.width_us)
+
+
+def local_us(instant_us: Column, timezone: str) -> Column:
+    """What clocks of the zone show, as microseconds since they showed the beginning of 1970."""
+    if timezone == "UTC":
+        return instant_us
+    return sf.unix_micros(sf.from_utc_timestamp(sf.timestamp_micros(instant_us), timezone))
 
 
 def _months(local_us: Column) -> Column:
@@ -96,10 +103,6 @@ def _months(local_us: Column) -> Column:
     of_year = _divide(scaled.bitwiseAND(sf.lit(0xFFFF_FFFF)), 4 * 2_939_745)
     month = sf.shiftright(of_year * 2_141 + 197_913, 16)  # March is 3, February 14
     return (century * 100 + sf.shiftright(scaled, 32)) * 12 + month - (1970 * 12 + 1)
-
-
-def _to_local(instant_us: Column, timezone: str) -> Column:
-    return sf.from_utc_timestamp(sf.timestamp_micros(instant_us), timezone)
 
 
 def _floor_divide(number: Column, divisor: int) -> Column:

@@ -22,16 +22,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
+from synopsis.grid import geohash
 from synopsis.sketch import blocks
-from synopsis.sketch.budget import Cost, Probe, chosen, even_choice, placed
+from synopsis.sketch.budget import Cost, Probe, chosen, even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import MOST_FINE, Codes, Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, cut, place_order, taken
-from synopsis.sketch.tallies import Tallies
-from synopsis.sketch.ticks import ABSENT_TICK, Ticks
-from synopsis.spark import jobs
+from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
+from synopsis.sketch.tallies import DAY_US, Tallies
+from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
+from synopsis.spark import expressions, jobs
 from synopsis.spark.aggregate import Outcome
 from synopsis.spark.observations import REASONS, Observations
 
@@ -47,9 +48,6 @@ _MOST_MASS = 1 << 28
 #: Rows of an Arrow batch: large ones spare Python much.
 _BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"}
 
-#: Features of a moving object's path beside its own: latitude, longitude, time.
-WHEREABOUTS = 3
-
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
 
@@ -62,6 +60,12 @@ _PATHS_OF_A_TASK = 200_000
 #: Bits of the cells in which tallies meet: neighbours come to one task, and so into one block.
 _REGION_BITS = 10
 
+#: Fine bins take a part of the budget that is one of so many; and each so many bytes.
+_SHARE_OF_SCALES, _FINE_BIN_BYTES = 8, 16
+
+#: The ends of latitude and longitude within a cell, and of the time of day.
+_WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))
+
 _CODEC = pa.Codec("zstd", compression_level=1)
 
 
@@ -70,7 +74,7 @@ class Statistics:
     """What one pass over all rows tells before anything is built."""
 
     outcome: Outcome
-    low: Floats  #: of the features, and behind them of latitude, longitude and instant
+    low: Floats  #: of the features
     high: Floats
 
 
@@ -79,12 +83,11 @@ def statistics(observed: Observations) -> Statistics:
     count = len(observed.features)
     measures = {"rows": "count_if(reason = 0)", "last": "max(instant_us)"}
     measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
-    for k in range(count + WHEREABOUTS):
+    for k in range(count):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
     measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)" for k in range(count)}
     kept = observed.frame.withColumns(
         {f"value_{k}": sf.when(sf.col("reason") == 0, sf.col(f"value_{k}")) for k in range(count)}
-        | {f"value_{count + at}": column for at, column in enumerate(_whereabouts())}
     )
     found = kept.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
     assert found is not None
@@ -92,7 +95,7 @@ def statistics(observed: Observations) -> Statistics:
     missing = {name: found[f"bad_{k}"] for k, name in enumerate(observed.features) if found[f"bad_{k}"]}
 
     def ends(side: str, empty: float) -> Floats:
-        ends = (found[f"{side}_{k}"] for k in range(count + WHEREABOUTS))
+        ends = (found[f"{side}_{k}"] for k in range(count))
         return np.array([empty if end is None else end for end in ends], np.float64)
 
     outcome = Outcome((), int(found["rows"]), rejected, missing, found["last"])
@@ -109,7 +112,6 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
         "latitude",
         "longitude",
         _local_us(spec).alias("local_us"),
-        "instant_us",
         (row_key < by_row).alias("in_scales"),
         (place_key < by_place).alias("in_places"),
         *(f"value_{k}" for k in range(len(observed.features))),
@@ -126,7 +128,7 @@ def summarised(
 ) -> Summary:
     """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies."""
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
-    values += _whereabouts() if layout.moving else []
+    values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
     ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
     packed = [
         reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
@@ -154,22 +156,25 @@ def _south_west(part: Summary) -> int:
     return int(place_order(part.latitude[:1], part.longitude[:1])[0])
 
 
-def _whereabouts() -> list[Column]:
-    """Where and when a row was, as further features: latitude, longitude, instant."""
-    return [sf.col("latitude"), sf.col("longitude"), sf.col("instant_us").cast("double")]
+def _whereabouts(spec: Spec, place_bits: int) -> list[Column]:
+    """Where in its cell and when on its day a row was, as `budget.whereabouts`."""
+    longitude_bits, latitude_bits = geohash.axis_bits(place_bits)
+    axes = (("latitude", geohash.LATITUDE_REACH, latitude_bits), ("longitude", geohash.LONGITUDE_REACH, longitude_bits))
+    places = [(sf.col(axis) + reach) / (2 * reach / (1 << bits)) for axis, reach, bits in axes]
+    # The far end of an axis lies in its last cell.
+    last = (sf.lit((1 << bits) - 1) for _, _, bits in axes)
+    within = [place - sf.least(sf.floor(place), end) for place, end in zip(places, last, strict=True)]
+    return [*within, sf.pmod(_local_us(spec), sf.lit(DAY_US)).cast("double")]
 
 
 def _local_us(spec: Spec) -> Column:
-    instant = sf.col("instant_us")
-    if spec.timezone == "UTC":
-        return instant
-    return sf.unix_micros(sf.from_utc_timestamp(sf.timestamp_micros(instant), spec.timezone))
+    return expressions.local_us(sf.col("instant_us"), spec.timezone)
 
 
 def ticked(value: Column, ticks: Ticks) -> Column:
     """The tick of a value, as `Ticks.of`."""
     steps = (value - ticks.origin) / ticks.step
-    within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(65_000.0), steps)))
+    within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
     for atom in ticks.atoms:
         within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
     # Spark's least and greatest leave nulls aside.
@@ -184,24 +189,23 @@ def _probed(
 ) -> Iterator[pa.RecordBatch]:
     """Scales from a sample of the rows, a layout from all rows of some places."""
     table = pa.Table.from_batches(list(batches))
-    count = len(low) - WHEREABOUTS
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
-    values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(count)])
-    instant = table["instant_us"].to_numpy().astype(np.float64)
-    values = np.concatenate((values, [latitude, longitude, instant]))
+    values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
     in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
     if not in_places.any():  # few places, and none of them drawn: the first one
         in_places = (latitude == latitude[0]) & (longitude == longitude[0])
-    fine = int(np.clip(memory // (16 * 8 * len(low)), 32, MOST_FINE))
+    fine = int(np.clip(memory // (_SHARE_OF_SCALES * _FINE_BIN_BYTES * (len(low) + WHEREABOUTS)), 32, MOST_FINE))
 
-    def probe(chosen: NDArray[np.bool_], features: int) -> Probe:
-        scales = Scales.fit(values[:features, in_scales], fine, low[:features], high[:features])
-        codes = scales.codes(values[:features, chosen])
-        factor = rows / int(chosen.sum())
-        return Probe(latitude[chosen], longitude[chosen], local_us[chosen], codes, scales, factor)
+    def probe(which: NDArray[np.bool_], place_bits: int | None = None) -> Probe:
+        where = None if place_bits is None else whereabouts(latitude, longitude, local_us, place_bits)
+        known = values if where is None else np.concatenate((values, where))
+        ends = (low, high) if where is None else (np.append(low, _WHEREABOUTS_LOW), np.append(high, _WHEREABOUTS_HIGH))
+        scales = Scales.fit(known[:, in_scales], fine, *ends)
+        codes = scales.codes(known[:, which])
+        return Probe(latitude[which], longitude[which], local_us[which], codes, scales, rows / int(which.sum()))
 
-    stations = probe(in_places, count) if _stand_still(latitude[in_places], longitude[in_places]) else None
-    cost = chosen(stations, lambda: probe(in_scales, len(low)), memory)
+    stations = probe(in_places) if _stand_still(latitude[in_places], longitude[in_places]) else None
+    cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), memory)
     yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(cost)]})
 
 
@@ -239,14 +243,16 @@ def _tally(batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayou
         ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
         fine[k] = codes[ticks]
     kept = even_choice(latitude, longitude, local_us, fine, layout)
-    return Tallies.of(*placed(latitude, longitude, local_us, layout), fine, kept)
+    return tallied(latitude, longitude, local_us, fine, kept, layout)
 
 
 def _passed_on(gathered: list[Tallies]) -> Iterator[pa.RecordBatch]:
     if not gathered:
         return
     whole = Tallies.joined(gathered) if len(gathered) > 1 else gathered[0]
-    region = place_order(whole.latitude, whole.longitude) >> (50 - _REGION_BITS)
+    # Places that share bins come to one task.
+    bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
+    region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
     for each in np.unique(region):
         plain = pickle.dumps(whole.of_places(region == each), protocol=5)
         packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
@@ -263,7 +269,7 @@ def _packed(
     tallies = Tallies.joined(parts)
     order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
     strata = from_tallies(scales, _renumbered(tallies, order), layout.bins)
-    made = tuple(blocks.closed(taken(strata, run), contexts) for run in cut(strata))
+    made = tuple(blocks.closed(strata.take(run), contexts) for run in cut(strata))
     part = Summary(layout, tallies.latitude[order], tallies.longitude[order], scales, contexts, made)
     yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})
 
@@ -276,26 +282,31 @@ def _unpacked(data: bytes) -> Tallies:
 
 
 def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
-    """The tallies with places in another order, and strata in that of their places."""
+    """The tallies with places in another order, in which groups stay together, and strata in that of their places."""
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
-    place = rank[tallies.place]
-    strata = np.lexsort((tallies.period, place))
+    first = np.full(tallies.period.size, order.size)
+    np.minimum.at(first, tallies.day_stratum, rank[tallies.day_place])
+    strata = np.lexsort((tallies.period, first))
     new = np.empty(strata.size, np.int64)
     new[strata] = np.arange(strata.size)
     day_stratum, kept_stratum = new[tallies.day_stratum], new[tallies.kept_stratum]
-    days, rows = np.argsort(day_stratum, kind="stable"), np.argsort(kept_stratum, kind="stable")
+    day_place, kept_place = rank[tallies.day_place], rank[tallies.kept_place]
+    days = np.lexsort((tallies.day, day_place, day_stratum))
+    rows = np.lexsort((kept_place, kept_stratum))  # stable: rows of a place stay in their order
     return replace(
         tallies,
         latitude=tallies.latitude[order],
         longitude=tallies.longitude[order],
-        place=place[strata],
+        group=(rank[tallies.group] if tallies.region_bits is None else tallies.group)[strata],
         period=tallies.period[strata],
         mass=tallies.mass[:, strata],
         day_stratum=day_stratum[days],
+        day_place=day_place[days],
         day=tallies.day[days],
         day_rows=tallies.day_rows[days],
         kept_stratum=kept_stratum[rows],
+        kept_place=kept_place[rows],
         kept_us=tallies.kept_us[rows],
         kept_codes=tallies.kept_codes[:, rows],
     )
