@@ -111,17 +111,20 @@ class Database:
 def _info_of(summary: Summary) -> dict[str, Any]:
     layout = summary.layout
     paths, rows = summary.paths, summary.rows
+    places = "cells" if layout.moving else "places"
+    groups = places if layout.region_bits is None else f"cells of {layout.region_bits} bits"
     return {
         "places": int(summary.latitude.size),
         "strata": summary.strata,
         "paths": paths,
         "grain": summary.grain,
         "layout": layout.to_dict(),
-        "exact": {} if layout.moving else {"count": "places x days", "count by bin": f"places x {summary.span}"},
+        "exact": {"count": f"{places} x days", "count by bin": f"{groups} x {summary.span}"},
         "given_up": {
             "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",
-            "values": f"kept as one of {layout.bins} bins a place and period",
-            **({"place and time": "kept as bins, like features"} if layout.moving else {"time": "kept as days"}),
+            "values": f"kept as one of {layout.bins} bins, {groups} x {summary.span}",
+            **({"place": f"kept as cells of {layout.place_bits} bits and where in them"} if layout.moving else {}),
+            "time": "kept as days and when on them" if layout.moving else "kept as days",
         },
         "parts": summary.parts,
     }
