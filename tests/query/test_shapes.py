@@ -1,8 +1,9 @@
-"""Boxes and polygons against single positions, as DuckDB, NumPy and Shapely's calls for one geometry see them."""
+"""Boxes, polygons and circles against single positions, as DuckDB, NumPy and Shapely's calls for one geometry see them."""
 
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -15,9 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from synopsis.core.errors import BadQuery
 from synopsis.query.binding import Scope, bind
 from synopsis.query.language import read
-from synopsis.query.shapes import NOWHERE, Box, Polygon, Shape, checked, together
+from synopsis.query.shapes import EARTH_KM, NOWHERE, Box, Circle, Polygon, Shape, checked, together
 from synopsis.sketch.layout import Layout
 
 LAYOUT = Layout(("temp_c",), bits=20, bucket="1mo")
@@ -225,3 +227,86 @@ def test_shapely_is_not_loaded_until_a_polygon_is_asked_for() -> None:
         "assert 'shapely' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# --- circles ----------------------------------------------------------------------------------------------------------
+
+
+def kilometres(lat: float, lon: float, lats: NDArray[np.float64], lons: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Great-circle distances by the angle between vectors."""
+
+    def vectors(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+        phi, along = np.radians(latitude), np.radians(longitude)
+        return np.stack((np.cos(phi) * np.cos(along), np.cos(phi) * np.sin(along), np.sin(phi)), axis=-1)
+
+    one, others = vectors(np.array([lat]), np.array([lon])), vectors(lats, lons)
+    cross = np.linalg.norm(np.cross(one, others), axis=-1)
+    return np.asarray(np.arctan2(cross, (one * others).sum(axis=-1)) * EARTH_KM)
+
+
+circles = st.builds(
+    Circle, degrees(90.0), degrees(180.0), st.one_of(st.sampled_from([0.0, 5.0, 800.0, 10_007.5, 25_000.0]))
+)
+
+
+@given(circle=circles, where=st.lists(positions, min_size=1, max_size=20))
+def test_a_circle_holds_what_is_near(circle: Circle, where: Positions) -> None:
+    lat, lon = np.array(where).T
+    away = kilometres(circle.lat, circle.lon, lat, lon)
+    held = circle.holds(lat, lon)
+    sure = np.abs(away - circle.km) > 1e-5
+    assert np.array_equal(held[sure], (away <= circle.km)[sure])
+
+
+@given(circle=circles, groups=clusters, seed=st.integers(0, 99))
+@settings(max_examples=400)
+def test_circles_cover_boxes_surely(circle: Circle, groups: list[Positions], seed: int) -> None:
+    """Positions all over the boxes, their corners and edges among them, over dateline and poles."""
+    south, west, north, east = sides(groups)
+    inside, touched = circle.covers(south, west, north, east)
+    random = np.random.default_rng(seed)
+    up, along = random.random((2, 200, 1))
+    up[:40], along[20:60] = np.round(up[:40]), np.round(along[20:60])
+    lat, lon = south + up * (north - south), west + along * (east - west)
+    held = circle.holds(lat, lon)
+    assert held[:, inside].all()
+    assert not held[:, ~touched].any()
+    assert (touched | ~inside).all()
+
+
+@pytest.mark.parametrize(
+    ("circle", "box", "expected"),
+    [
+        (Circle(89.9, 0.0, 50.0), (89.8, -180.0, 90.0, 180.0), (True, True)),  # the pole lies in it
+        (Circle(89.0, 0.0, 500.0), (85.0, 170.0, 86.0, 175.0), (False, False)),
+        (Circle(89.0, 0.0, 700.0), (85.0, 170.0, 86.0, 175.0), (True, True)),  # beyond the pole
+        (Circle(0.0, 179.5, 120.0), (-0.1, -180.0, 0.1, -179.6), (True, True)),  # beyond the dateline
+        (Circle(0.0, 0.0, 20_016.0), (-90.0, -180.0, 90.0, 180.0), (True, True)),
+        (Circle(50.0, 8.0, 100.0), (49.0, 5.0, 51.0, 11.0), (False, True)),  # the box holds the circle
+    ],
+)
+def test_circles_know_dateline_and_poles(circle: Circle, box: tuple[float, ...], expected: tuple[bool, bool]) -> None:
+    found = circle.covers(*(np.array([side]) for side in box))
+    assert tuple(bool(each[0]) for each in found) == expected
+
+
+def test_a_question_names_a_circle() -> None:
+    asked = bind(read("SELECT COUNT(*) WHERE NEAR(48.86, -2.35, 50) AND temp_c > 3"), LAYOUT)
+    assert asked.scope == Scope(shapes=(Circle(48.86, -2.35, 50.0),))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("NEAR(1, 2)", "NEAR takes latitude"),
+        ("NEAR(91, 2, 3)", "-90..90"),
+        ("NEAR(1, 200, 3)", "-180..180"),
+        ("NEAR(1, 2, -3)", "not negative"),
+        ("NEAR(lat, 2, 3)", "NEAR takes latitude"),
+        ("NEAR(1, 2, 1e999)", "not negative"),
+    ],
+)
+def test_a_circle_that_cannot_be_is_refused_where_it_stands(text: str, why: str) -> None:
+    with pytest.raises(BadQuery, match=re.escape(why)) as refused:
+        read(f"SELECT COUNT(*) WHERE {text}")
+    assert (refused.value.line, refused.value.column) == (1, 23)

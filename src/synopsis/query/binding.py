@@ -18,7 +18,7 @@ from synopsis.query import predicates
 from synopsis.query.language import read
 from synopsis.query.naming import find
 from synopsis.query.predicates import EVERYTHING
-from synopsis.query.shapes import Box, Polygon, Shape, together
+from synopsis.query.shapes import Box, Circle, Polygon, Shape, together
 from synopsis.query.tree import (
     Aggregate,
     And,
@@ -34,6 +34,7 @@ from synopsis.query.tree import (
     InCells,
     Key,
     Name,
+    Near,
     Not,
     OnFeature,
     Or,
@@ -152,7 +153,7 @@ def _ordered(
 
 # --- what is in scope -------------------------------------------------------------------------------------------------
 
-_Scoping = InCells | TimeIs | InBox | Within | FeatureIs | FeatureBetween
+_Scoping = InCells | TimeIs | InBox | Within | Near | FeatureIs | FeatureBetween
 
 
 def _parted(condition: Condition, layout: Layout) -> tuple[list[_Scoping], list[Condition]]:
@@ -160,7 +161,7 @@ def _parted(condition: Condition, layout: Layout) -> tuple[list[_Scoping], list[
     placed: list[_Scoping] = []
     rest: list[Condition] = []
     for part in _conjuncts(condition):
-        if isinstance(part, InCells | TimeIs | InBox | Within):
+        if isinstance(part, InCells | TimeIs | InBox | Within | Near):
             placed.append(part)
         elif isinstance(part, OnFeature) and _is_coordinate(part.name, layout):
             if isinstance(part, FeatureIn | FeatureNull) or (isinstance(part, FeatureIs) and part.comparison == "<>"):
@@ -201,6 +202,8 @@ def _scope(conditions: Iterable[_Scoping], layout: Layout) -> Scope:
                 shapes.append(Box(part.south, part.west, part.north, part.east))
             case Within():
                 shapes.append(Polygon(part.text))
+            case Near():
+                shapes.append(Circle(part.latitude, part.longitude, part.km))
             case FeatureIs() | FeatureBetween():
                 shapes.append(_range(part))
     return replace(scope, shapes=together(shapes))
@@ -276,7 +279,7 @@ def _predicate(condition: Condition, layout: Layout, within: str = "") -> predic
             return predicates.Or(tuple(_predicate(part, layout, "OR") for part in condition.conditions))
         case Not():
             return predicates.Not(_predicate(condition.condition, layout, "NOT"))
-        case InCells() | InBox() | Within():
+        case InCells() | InBox() | Within() | Near():
             raise _misplaced(condition, "places", within)
         case TimeIs():
             raise _misplaced(condition, "times", within)

@@ -41,6 +41,7 @@ from synopsis.query.tree import (
     Key,
     Moment,
     Name,
+    Near,
     Not,
     Or,
     Order,
@@ -81,8 +82,8 @@ _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
 }
 _FLIPPED: Final = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
 _CONDITIONS: Final = (
-    "WHERE takes location LIKE 'dj%', BOX(south, west, north, east), WITHIN('POLYGON (...)'), ranges of time, "
-    "and features compared with numbers, as in rh > 80"
+    "WHERE takes location LIKE 'dj%', BOX(south, west, north, east), WITHIN('POLYGON (...)'), NEAR(lat, lon, km), "
+    "ranges of time, and features compared with numbers, as in rh > 80"
 )
 
 #: What stands in front of the first part of some nodes.
@@ -332,6 +333,8 @@ class _Reader:
             return self._box(node)
         if function == "WITHIN":
             return self._polygon(node)
+        if function == "NEAR":
+            return self._circle(node)
         column = next((part for part in node.find_all(exp.Column, bfs=False)), None)
         if column is None or column is node or function is not None:
             why = f"{self._written(node)} is not a condition of this release; {_CONDITIONS}"
@@ -418,6 +421,19 @@ class _Reader:
             return Within(checked(text.this), place=self._place(self._start(node)))
         except ValueError as error:
             raise self._bad(str(error), self._start(text)) from None
+
+    def _circle(self, node: exp.Expr) -> Near:
+        found = [_number(argument) for argument in _arguments(node)]
+        numbers = [number for number in found if number is not None]
+        takes = "NEAR takes latitude, longitude and kilometres, as in NEAR(48.86, 2.35, 50)"
+        if len(found) != 3 or len(numbers) != 3:
+            raise self._bad(takes, self._start(node))
+        latitude, longitude, km = numbers
+        if abs(latitude) > geohash.LATITUDE_REACH or abs(longitude) > geohash.LONGITUDE_REACH:
+            raise self._bad(f"{takes}; latitudes lie in -90..90, longitudes in -180..180", self._start(node))
+        if not 0.0 <= km < math.inf:
+            raise self._bad(f"{takes}; a distance is not negative", self._start(node))
+        return Near(latitude, longitude, km, place=self._place(self._start(node)))
 
     def _cells(self, node: exp.Expr) -> Condition:
         place = self._place(self._start(node))

@@ -178,6 +178,18 @@ class Within(Placed):
 
 
 @dataclass(frozen=True, slots=True)
+class Near(Placed):
+    """The position lies within so many kilometres of a centre."""
+
+    latitude: float
+    longitude: float
+    km: float
+
+    def __str__(self) -> str:
+        return f"near {self.latitude} {self.longitude} {self.km} km"
+
+
+@dataclass(frozen=True, slots=True)
 class FeatureIs(Placed):
     """A feature, or a coordinate of the position, compared with a number: one of < <= = <> >= >."""
 
@@ -252,7 +264,7 @@ class Or(Placed):
         return " or ".join(map(_part, self.conditions))
 
 
-OnPlace = InCells | InBox | Within
+OnPlace = InCells | InBox | Within | Near
 OnFeature = FeatureIs | FeatureBetween | FeatureIn | FeatureNull
 Condition = OnPlace | TimeIs | OnFeature | Not | And | Or
 
