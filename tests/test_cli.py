@@ -115,7 +115,7 @@ def newer(place: Path) -> None:
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
         if "metaData" in line:
-            line["metaData"]["configuration"]["synopsis.format"] = "3"
+            line["metaData"]["configuration"]["synopsis.format"] = "99"
     log.write_text("\n".join(json.dumps(line) for line in lines))
 
 
@@ -134,7 +134,7 @@ TARGETS = {
         lambda place: DeltaTable.create(place / "sketch", SCHEMA),
         r"is a Delta table that Synopsis did not write; give another folder",
     ),
-    "of a newer format": (newer, r"has sketch format 3 and this release reads 2; upgrade synopsis"),
+    "of a newer format": (newer, r"has sketch format 99 and this release reads 3; upgrade synopsis"),
     "below a file": (
         lambda place: (place.parent.rmdir(), place.parent.touch()),
         r"cannot be made, for nothing can be written to .*; give another folder",
@@ -246,6 +246,28 @@ def test_answers_come_in_every_format(command, sketch: Path) -> None:
         assert any(value == 2.0 for value in row.values()), (name, row)
     code, out, err = command("query", sketch, question, "--format", "xml")
     assert code == 2
+
+
+def test_a_question_may_come_as_json_and_be_explained(command, sketch: Path) -> None:
+    code, out, err = command("query", sketch, '{"select": [{"count": "*"}]}')
+    assert (code, err) == (0, "")
+    assert out == command("query", sketch, "SELECT COUNT(*)")[1]
+    code, out, err = command("query", sketch, 'EXPLAIN {"select": [{"count": "*"}]}')
+    assert (code, err) == (0, "")
+    assert b"COUNT(*): exact" in out
+    code, out, err = command("query", sketch, '{"select": [{"cuont": "*"}]}')
+    assert code == 2
+    assert "count" in err
+
+
+def test_cells_come_as_polygons(command, sketch: Path) -> None:
+    code, out, err = command("query", sketch, "SELECT CELL(2), COUNT(*) GROUP BY CELL(2)", "--format", "geojson")
+    assert (code, err) == (0, "")
+    (feature,) = json.loads(out)["features"]
+    assert feature["properties"]["COUNT(*)"] == 5
+    code, out, err = command("query", sketch, "SELECT COUNT(*)", "--format", "geojson")
+    assert (code, out) == (2, b"")
+    assert re.fullmatch(r"synopsis: GeoJSON needs a cell in each row; ask as in SELECT CELL\(3\).*\n", err)
 
 
 def test_info_tells_what_is_there(command, sketch: Path) -> None:

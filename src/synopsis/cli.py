@@ -29,6 +29,7 @@ class Format(StrEnum):
 
     table = "table"
     json = "json"
+    geojson = "geojson"
     csv = "csv"
     arrow = "arrow"
     parquet = "parquet"
@@ -89,19 +90,28 @@ def build(
 @application.command()
 def query(
     sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
-    question: Annotated[str, typer.Argument(help="SELECT ... WHERE ... GROUP BY ...")],
+    question: Annotated[str, typer.Argument(help="SELECT ... WHERE ... GROUP BY ..., or the same as JSON")],
     format: Annotated[Format, typer.Option(help="how the answer is written")] = Format.table,
 ) -> None:
     """Ask a sketch: every number comes with an interval and what it promises.
 
-    Functions: COUNT, SUM, MEAN, STD, VAR, MIN, MAX, COVARIANCE, CORRELATION. Places: location LIKE 'dj%', = or IN.
-    Times: time >= '2025-01-01' AND time < '2025-02-01'. Groups: GROUP BY CELL(3), BUCKET('1mo'). ORDER BY, LIMIT.
+    Functions: COUNT, SUM, MEAN, STD, VAR, MIN, MAX, COVARIANCE, CORRELATION, QUANTILE, MEDIAN, and + - * / of them.
+    Places: location LIKE 'dj%', = or IN; BOX(s, w, n, e), WITHIN('POLYGON (...)'), NEAR(lat, lon, km).
+    Times: time >= '2025-01-01' AND time < '2025-02-01'. Features: rh > 80, wind_ms > MEAN(wind_ms).
+    Groups: GROUP BY CELL(3), BUCKET('1mo') HAVING COUNT(*) > 9. ORDER BY, LIMIT. EXPLAIN in front tells how.
     """
     from synopsis.database import open as open_sketch
 
-    answer = open_sketch(sketch).query(question)
+    database = open_sketch(sketch)
+    if question.lstrip()[:8].upper() == "EXPLAIN ":
+        typer.echo(str(database.explain(question)))
+        return
+    answer = database.query(question)
     if format is Format.table:
         typer.echo(str(answer))
+        return
+    if format is Format.geojson:
+        typer.echo(json.dumps(answer.to_geojson(), indent=1))
         return
     table = answer.to_arrow()
     if format is Format.json:

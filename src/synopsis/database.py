@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from synopsis.core.sizes import format_bytes
 from synopsis.core.spec import Spec
-from synopsis.query.answer import Answer
+from synopsis.query.answer import Answer, AsOf
 from synopsis.query.evaluate import ask
+from synopsis.query.explain import Explanation, explain
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
 from synopsis.sketch.tree import Tree
 from synopsis.store.store import State, Store
+from synopsis.store.watermarks import watermark_us
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Database:
@@ -27,6 +34,9 @@ class Database:
         self._store, self._state = store, state
         self.strands: Strands = store.strands(state)
         self.summary: Summary | None = store.summary(state)
+        latest_us = watermark_us(store, state)
+        watermark = None if latest_us is None else _EPOCH + timedelta(microseconds=latest_us)
+        self.as_of = AsOf(state.version, watermark)  #: the commit, and the latest instant that its rows had reached
 
     @property
     def spec(self) -> Spec:
@@ -43,9 +53,17 @@ class Database:
         """The features that can be asked for."""
         return self._state.layout.features
 
-    def query(self, text: str) -> Answer:
-        """Answer a question. Cost is proportional to the strands, or strata and paths, that it touches."""
-        return ask(self.strands, text, self.summary)
+    def query(self, text: str | Mapping[str, Any]) -> Answer:
+        """Answer a question, in SQL or as JSON. Cost: in proportion to the strands, or strata and paths, touched."""
+        begun = time.perf_counter()
+        answer = ask(self.strands, text, self.summary)
+        return answer.stamped(time.perf_counter() - begun, self.as_of)
+
+    def explain(self, text: str | Mapping[str, Any]) -> Explanation:
+        """How a question is answered: what it touches, what makes each interval as wide as it is, time by stage."""
+        words = text.lstrip() if isinstance(text, str) else ""
+        plain = words[len("EXPLAIN") :] if words[:8].upper() == "EXPLAIN " else text
+        return explain(self.strands, plain, self.summary)
 
     def rejects(self) -> pa.Table:
         """The rows that builds set aside: batch, reason, and the row as JSON."""

@@ -139,11 +139,16 @@ def computed(made: list[Group], name: str) -> Values:
 
 
 def rounding(name: str, rows: Rows, truth: float) -> float:
-    """What float64 takes from an exact statistic: 1e-9 of it, and what the last place of values does to distances."""
+    """What float64 takes from an exact statistic: 1e-9 of it, and what the last place of values does.
+
+    It shows in distances, and in sums of values that cancel, which may be added in any order.
+    """
     place = 2e-15 * float(np.nanmax(np.abs(rows), initial=0.0))
     both = complete(rows)
     first, second = (float(feature.std()) if feature.size else 0.0 for feature in both)
     shift = {
+        "sum": rows.shape[-1] * place,
+        "mean": place,
         "var": math.sqrt(abs(truth)) * place,
         "std": place,
         "covariance": (first + second) * place,

@@ -505,9 +505,9 @@ def test_the_hour_that_happens_twice_is_cut_and_never_lost(times: list[str], qua
         assert by_clock[quarter].low <= count <= by_clock[quarter].high
 
 
-def test_a_question_in_another_form_than_text_is_refused_clearly() -> None:
+def test_a_question_that_is_neither_text_nor_an_object_is_refused_clearly() -> None:
     with pytest.raises(BadQuery, match="text in SQL"):
-        ask(WEATHER.strands, {"select": ["COUNT(*)"]})  # type: ignore[arg-type]
+        ask(WEATHER.strands, ["SELECT COUNT(*)"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ DuckDB answers the same questions from all rows.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import duckdb
@@ -117,6 +118,8 @@ def holds(value, truth):
     """Whether a value says of the truth what it promises, and its estimate lies inside."""
     if value.estimate is None:
         return truth is None or value.guarantee not in ("exact", "certain")
+    if value.guarantee == "heuristic":
+        return value.low is None and value.high is None
     if not value.low <= value.estimate <= value.high:
         return False
     if truth is None or value.guarantee not in ("exact", "certain"):
@@ -379,6 +382,20 @@ def test_an_answer_becomes_a_table():
     assert table.num_rows == 2
     assert table["COUNT(*)"].type == pa.int64()
     assert set(table["STD(temp) guarantee"].to_pylist()) <= {"certain", "p95", "heuristic"}
+
+
+def test_a_guess_has_no_interval():
+    """Values beyond the ends that bins were fitted to leave nothing known at 95%."""
+    summary = PLAIN.summary
+    wider = replace(summary, scales=summary.scales.widened(np.array([-100.0, 0.0, 0.0]), np.array([100.0, 1.0, 1.0])))
+    names = ("STD(temp)", "VAR(temp)", "COVARIANCE(temp, half)", "CORRELATION(temp, half)")
+    answer = ask(Strands.empty(PLAIN.layout), f"SELECT {', '.join(names)} WHERE temp > 12", wider)
+    table = answer.to_arrow()
+    for name in names:
+        value = answer[name]
+        assert (value.low, value.high, value.guarantee, value.p95, value.error) == (None, None, "heuristic", None, None)
+        assert value.estimate == table[name][0].as_py()
+        assert table[f"{name} low"].null_count == table[f"{name} high"].null_count == 1
 
 
 def test_intervals_at_95_lie_inside_certain_ones_and_hold_the_estimate():

@@ -1,4 +1,4 @@
-"""Boxes, polygons and circles against single positions, as DuckDB, NumPy and Shapely's calls for one geometry see them."""
+"""Boxes, polygons and circles against single positions, as DuckDB, NumPy and Shapely see one geometry."""
 
 from __future__ import annotations
 

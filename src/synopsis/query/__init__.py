@@ -1,1 +1,1 @@
-"""Words to plan to answers: a question in SQL is read, bound to a sketch, evaluated, and answered with bounds."""
+"""Words to plan to answers: a question in SQL or JSON is read, bound to a sketch, evaluated, answered with bounds."""

@@ -1,6 +1,7 @@
 """The answer: named columns of values and group keys, as rows, as an Arrow table, or as text to look at.
 
-Columns stay arrays until someone asks for rows, so that an answer of a hundred thousand groups costs no objects.
+Columns stay arrays until someone asks for rows, so that an answer of a hundred thousand groups costs no objects. What
+takes an answer to maps and grids is in `exports`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from synopsis.query.values import GUARANTEES, Value, Values
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_ROWS: Final = 40
+_RIGHT: Final = ' style="text-align: right"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +58,36 @@ Column = Values | CellKeys | BucketKeys
 Cell = Value | str | datetime
 
 
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """What an answer is of: a commit of the sketch, and the latest instant that its rows had reached.
+
+    >>> print(AsOf(3, datetime(2025, 3, 1, tzinfo=UTC)))
+    commit 3, rows up to 2025-03-01 00:00:00+00:00
+    """
+
+    version: int
+    watermark: datetime | None = None  #: None where the commits do not tell
+
+    def __str__(self) -> str:
+        reached = "" if self.watermark is None else f", rows up to {_text(self.watermark)}"
+        return f"commit {self.version}{reached}"
+
+
 class Answer:
     """What a question came to: one row without GROUP BY, else one for each group.
 
-    `answer["MEAN(temp_c)"]` gives the value of a column when there is one row; `rows` gives all as dicts.
+    `answer["MEAN(temp_c)"]` gives the value of a column when there is one row; `rows` gives all as dicts. `elapsed` is
+    the seconds that the question took and `as_of` what it was put to; both are None where no database was asked.
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], elapsed: float | None = None, as_of: AsOf | None = None) -> None:
         self._columns = dict(columns)
+        self.elapsed, self.as_of = elapsed, as_of
+
+    def stamped(self, elapsed: float, as_of: AsOf) -> Answer:
+        """The same answer, with the seconds that it took and what it is of. Copies no column."""
+        return Answer(self._columns, elapsed, as_of)
 
     @property
     def columns(self) -> list[str]:
@@ -95,46 +119,76 @@ class Answer:
         arrays: dict[str, pa.Array] = {}
         for name, column in self._columns.items():
             if isinstance(column, Values):
-                undefined = np.isnan(column.estimate)
-                arrays[name] = pa.array(column.estimate, mask=undefined)
-                arrays[f"{name} low"] = pa.array(column.low, mask=undefined)
-                arrays[f"{name} high"] = pa.array(column.high, mask=undefined)
+                arrays[name] = _numbers(column.estimate)
+                arrays[f"{name} low"] = _numbers(column.low)
+                arrays[f"{name} high"] = _numbers(column.high)
                 arrays[f"{name} guarantee"] = pa.array(np.array(GUARANTEES)[column.guarantee], pa.string())
                 if column.p95 is not None:
                     for side, numbers in zip(("low", "high"), column.p95.T, strict=True):
-                        arrays[f"{name} p95 {side}"] = pa.array(numbers, mask=np.isnan(numbers))
+                        arrays[f"{name} p95 {side}"] = _numbers(numbers)
             elif isinstance(column, BucketKeys):
                 arrays[name] = pa.array(column.starts_us, pa.timestamp("us", column.timezone))
             else:
                 arrays[name] = pa.array(column.texts, pa.string())
         return pa.table(arrays)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The columns of `to_arrow`, for all that takes Arrow: `pa.table(answer)`, Polars, DuckDB."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self) -> Any:
         """A pandas frame with the columns of `to_arrow`; pandas must be installed."""
         return self.to_arrow().to_pandas()
 
+    def to_xarray(self) -> Any:
+        """An xarray dataset over `time` (BUCKET) and `lat` x `lon` (CELL); xarray must be installed.
+
+        Cost: proportional to the points of the grid, between the outermost cells, with rows or without.
+        """
+        from synopsis.query.exports import to_xarray
+
+        return to_xarray(self._columns)
+
+    def to_geojson(self) -> dict[str, Any]:
+        """A FeatureCollection: the cell of each row as a polygon, the columns of `to_arrow` as its properties."""
+        from synopsis.query.exports import to_geojson
+
+        return to_geojson(self._columns, self.to_arrow())
+
     def __repr__(self) -> str:
-        table = [self.columns, *self._texts()]
+        table = [self.columns, *([_text(cell) for cell in row] for row in self._shown())]
         widths = [max(len(line[position]) for line in table) for position in range(len(self.columns))]
         lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in table]
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(line.rstrip() for line in [*lines, *self._rest()])
 
     def _repr_html_(self) -> str:
-        def row(texts: list[str], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in texts)}</tr>"
-
-        body = "".join(row(texts, "td") for texts in self._texts())
+        head = "".join(
+            f"<th{_RIGHT if isinstance(column, Values) else ''}>{html.escape(name)}</th>"
+            for name, column in self._columns.items()
+        )
+        body = "".join(f"<tr>{''.join(map(_html, row))}</tr>" for row in self._shown())
         rest = "".join(f"<p>{html.escape(line)}</p>" for line in self._rest())
-        return f"<table><thead>{row(self.columns, 'th')}</thead><tbody>{body}</tbody></table>{rest}"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
-    def _texts(self) -> list[list[str]]:
+    def _shown(self) -> list[list[Cell]]:
         shown = range(min(len(self), _SHOWN_ROWS))
-        return [[_text(column[row]) for column in self._columns.values()] for row in shown]
+        return [[column[row] for column in self._columns.values()] for row in shown]
 
     def _rest(self) -> list[str]:
         return [f"... and {len(self) - _SHOWN_ROWS:,} more rows"] if len(self) > _SHOWN_ROWS else []
 
 
+def _numbers(numbers: NDArray[Any]) -> pa.Array:
+    return pa.array(numbers, mask=np.isnan(numbers))
+
+
 def _text(cell: Cell) -> str:
     return cell.isoformat(sep=" ") if isinstance(cell, datetime) else str(cell)
+
+
+def _html(cell: Cell) -> str:
+    if not isinstance(cell, Value):
+        return f"<td>{html.escape(_text(cell))}</td>"
+    number, promise = html.escape(cell.number), html.escape(cell.promise)
+    return f'<td{_RIGHT}><span style="font-size: larger">{number}</span><br><small>{promise}</small></td>'

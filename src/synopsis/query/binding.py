@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
-from synopsis.core.errors import BadQuery, UnknownFeature, nearest
+from synopsis.core.errors import BadQuery, NotKept, UnknownFeature, nearest
 from synopsis.grid.zones import Zone
-from synopsis.query import predicates
-from synopsis.query.language import read
+from synopsis.query import predicates, tree
 from synopsis.query.naming import find
 from synopsis.query.predicates import EVERYTHING
 from synopsis.query.shapes import Box, Circle, Polygon, Shape, together
+from synopsis.query.spelling import question_of
 from synopsis.query.tree import (
     Aggregate,
     And,
+    Arithmetic,
     BucketKey,
     CellKey,
     Condition,
@@ -30,12 +31,14 @@ from synopsis.query.tree import (
     FeatureIn,
     FeatureIs,
     FeatureNull,
+    GroupIs,
     InBox,
     InCells,
     Key,
     Name,
     Near,
     Not,
+    Number,
     OnFeature,
     Or,
     Place,
@@ -59,7 +62,50 @@ class Statistic(Placed):
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
 
 
-Source = Statistic | CellKey | BucketKey
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One of + - * / of statistics and numbers."""
+
+    operator: str
+    left: Operand
+    right: Operand
+
+
+Operand = Statistic | Computed | float
+Source = Statistic | Computed | CellKey | BucketKey
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Numbers of a group compared."""
+
+    left: Operand
+    comparison: str
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All of these hold."""
+
+    conditions: tuple[Having, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Any of these holds."""
+
+    conditions: tuple[Having, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """The condition is false."""
+
+    condition: Having
+
+
+Having = Compared | Every | Some | Fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +118,7 @@ class Scope:
     shapes: tuple[Shape, ...] = ()  #: all of which hold the positions that count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A question bound to a layout."""
 
@@ -83,18 +129,43 @@ class Plan:
     limit: int | None
     condition: predicates.Condition = EVERYTHING  #: an And of all that WHERE says of features
     condition_place: Place | None = field(default=None, compare=False, repr=False)  #: of its first part
+    having: Having | None = None  #: which groups are in the answer
+
+    @cached_property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """All statistics that the answer needs, each once."""
+        operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, CellKey | BucketKey)]
+        operands += [source for source, _ in self.order if not isinstance(source, CellKey | BucketKey)]
+        conditions = [] if self.having is None else [self.having]
+        while conditions:
+            match conditions.pop():
+                case Compared(left=left, right=right):
+                    operands += [left, right]
+                case Fails(condition=condition):
+                    conditions.append(condition)
+                case Every(conditions=parts) | Some(conditions=parts):
+                    conditions += parts
+        found: dict[Statistic, None] = {}
+        operands.reverse()
+        while operands:
+            operand = operands.pop()
+            if isinstance(operand, Statistic):
+                found[operand] = None
+            elif isinstance(operand, Computed):
+                operands += [operand.right, operand.left]
+        return tuple(found)
 
 
 @lru_cache(maxsize=1024)
 def plan(text: str, layout: Layout) -> Plan:
-    """The plan of a question in SQL; one that was asked before costs a look-up."""
-    return bind(read(text), layout)
+    """The plan of a question in SQL or as JSON; one that was asked before costs a look-up."""
+    return bind(question_of(text), layout)
 
 
 def bind(question: Question, layout: Layout) -> Plan:
     """The plan of a question; it refuses names that the sketch does not know. Cost: in proportion to its parts.
 
-    >>> bind(read("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
+    >>> bind(question_of("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
     (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None)),)
     """
     columns = tuple((item.name, _source(item.expression, layout)) for item in question.items)
@@ -107,6 +178,7 @@ def bind(question: Question, layout: Layout) -> Plan:
         question.limit,
         predicates.And(tuple(_predicate(part, layout) for part in rest)) if rest else EVERYTHING,
         rest[0].place if rest else None,
+        None if question.having is None else _having(question.having, layout),
     )
 
 
@@ -114,10 +186,35 @@ def bind(question: Question, layout: Layout) -> Plan:
 
 
 def _source(expression: Expression, layout: Layout) -> Source:
-    if not isinstance(expression, Aggregate):
+    if isinstance(expression, CellKey | BucketKey):
         return expression
-    features = sorted(_feature(name, layout) for name in expression.arguments)
-    return Statistic(expression.function, tuple(features), expression.share, place=expression.place)
+    found = _operand(expression, layout)
+    assert not isinstance(found, float)  # reading lets no bare number through
+    return found
+
+
+def _operand(operand: tree.Operand, layout: Layout) -> Operand:
+    match operand:
+        case Number():
+            return operand.value
+        case Arithmetic():
+            return Computed(operand.operator, _operand(operand.left, layout), _operand(operand.right, layout))
+        case Aggregate():
+            features = sorted(_feature(name, layout) for name in operand.arguments)
+            return Statistic(operand.function, tuple(features), operand.share, place=operand.place)
+
+
+def _having(condition: Condition, layout: Layout) -> Having:
+    match condition:
+        case GroupIs():
+            left, right = (_operand(each, layout) for each in (condition.left, condition.right))
+            return Compared(left, condition.comparison, right)
+        case Not():
+            return Fails(_having(condition.condition, layout))
+        case And() | Or():
+            parts = tuple(_having(part, layout) for part in condition.conditions)
+            return Every(parts) if isinstance(condition, And) else Some(parts)
+    raise BadQuery("HAVING compares statistics of groups; places, times and features go in WHERE", *condition.where)
 
 
 def _feature(name: Name, layout: Layout) -> int:
@@ -146,7 +243,7 @@ def _ordered(
             hint = nearest(by.text, tuple(names)) or ";"
             raise BadQuery(f"ORDER BY names no column {by.text!r}{hint} there are {', '.join(names)}", *by.where)
         return dict(columns)[found]
-    if not isinstance(by, Aggregate) and by not in groups:
+    if isinstance(by, CellKey | BucketKey) and by not in groups:
         raise BadQuery("ORDER BY takes a cell or a bucket only when GROUP BY has it", *by.where)
     return _source(by, layout)
 
@@ -170,6 +267,11 @@ def _parted(condition: Condition, layout: Layout) -> tuple[list[_Scoping], list[
         else:
             rest.append(part)
     return placed, rest
+
+
+def placed(condition: Condition, layout: Layout) -> Condition:
+    """What a WHERE clause says of place and time."""
+    return And(tuple(_parted(condition, layout)[0]))
 
 
 def _conjuncts(condition: Condition) -> Iterator[Condition]:
@@ -212,13 +314,13 @@ def _scope(conditions: Iterable[_Scoping], layout: Layout) -> Scope:
 def _range(condition: FeatureIs | FeatureBetween) -> Box:
     """The box of a range of latitude or longitude; beyond a strict comparison the next number begins."""
     if isinstance(condition, FeatureBetween):
-        low, high = condition.low, condition.high
+        low, high = (_plain(end, condition) for end in (condition.low, condition.high))
     else:
-        low, high = -math.inf, math.inf
+        low, high, number = -math.inf, math.inf, _plain(condition.number, condition)
         if condition.comparison in ("=", ">=", ">"):
-            low = condition.number if condition.comparison != ">" else math.nextafter(condition.number, math.inf)
+            low = number if condition.comparison != ">" else math.nextafter(number, math.inf)
         if condition.comparison in ("=", "<=", "<"):
-            high = condition.number if condition.comparison != "<" else math.nextafter(condition.number, -math.inf)
+            high = number if condition.comparison != "<" else math.nextafter(number, -math.inf)
     whole = Box()
     if _COORDINATES[condition.name.text.lower()]:
         return Box.ranges(south=max(low, whole.south), north=min(high, whole.north))
@@ -283,6 +385,8 @@ def _predicate(condition: Condition, layout: Layout, within: str = "") -> predic
             raise _misplaced(condition, "places", within)
         case TimeIs():
             raise _misplaced(condition, "times", within)
+        case GroupIs():
+            raise BadQuery("WHERE chooses rows, not groups: statistics are compared in HAVING", *condition.where)
         case _:
             if _is_coordinate(condition.name, layout):
                 raise _misplaced(condition, "places", within)
@@ -294,17 +398,25 @@ def _comparison(condition: OnFeature, feature: int) -> predicates.Condition:
         case FeatureNull():
             return predicates.IsNull(feature)
         case FeatureBetween():
-            return predicates.Between(feature, condition.low, condition.high)
+            return predicates.Between(feature, _plain(condition.low, condition), _plain(condition.high, condition))
         case FeatureIn():
             return predicates.Or(tuple(predicates.Between(feature, number, number) for number in condition.numbers))
-        case FeatureIs(comparison="=", number=number):
-            return predicates.Between(feature, number, number)
-        case FeatureIs(comparison="<>", number=number):
-            return predicates.Not(predicates.Between(feature, number, number))
-        case FeatureIs(comparison="<" | "<=", number=number):
-            return predicates.Between(feature, high=number, high_closed=condition.comparison == "<=")
-        case FeatureIs(number=number):
-            return predicates.Between(feature, low=number, low_closed=condition.comparison == ">=")
+        case FeatureIs():
+            number = _plain(condition.number, condition)
+            if condition.comparison in ("=", "<>"):
+                equal = predicates.Between(feature, number, number)
+                return equal if condition.comparison == "=" else predicates.Not(equal)
+            closed = condition.comparison in ("<=", ">=")
+            if condition.comparison.startswith("<"):
+                return predicates.Between(feature, high=number, high_closed=closed)
+            return predicates.Between(feature, low=number, low_closed=closed)
+
+
+def _plain(end: float | Aggregate | Arithmetic, condition: Placed) -> float:
+    """A number; where a statistic stands, nobody has found out yet what it is."""
+    if isinstance(end, Aggregate | Arithmetic):
+        raise NotKept("statistics to compare with need paths, which this sketch does not keep", *condition.where)
+    return end
 
 
 def _misplaced(condition: Placed, kind: str, within: str) -> BadQuery:

@@ -6,24 +6,21 @@ columns that it needs and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from synopsis.core.errors import BadQuery, NotKept
-from synopsis.grid import geohash
-from synopsis.grid.buckets import Bucket
+from synopsis.core.errors import NotKept
 from synopsis.query import paths
-from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
-from synopsis.query.binding import Plan, Source, Statistic, plan
+from synopsis.query.answer import Answer
+from synopsis.query.binding import Plan, Statistic, plan
 from synopsis.query.bounds import Numbers, counted
+from synopsis.query.finish import Found, finish
 from synopsis.query.groups import Grouping, group
 from synopsis.query.pairs import PairedNumbers
 from synopsis.query.predicates import EVERYTHING, Between, Condition, IsNull, Not
 from synopsis.query.scope import select
-from synopsis.query.tree import CellKey
+from synopsis.query.spelling import canonical, question_of
+from synopsis.query.thresholds import answered, thresholds
 from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Comoments, Moments
@@ -42,23 +39,30 @@ _OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
 }
 
 
-def ask(strands: Strands, text: str, summary: Summary | None = None) -> Answer:
-    """The answer to a question in SQL, from the summary where there is one."""
-    if not isinstance(text, str):
-        raise BadQuery(f"a question is a text in SQL, not {type(text).__name__}; the JSON form is not in this release")
-    asked = plan(text, strands.layout)
-    return evaluate(strands, asked) if summary is None else paths.evaluate(summary, strands.layout, asked)
+def ask(strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None) -> Answer:
+    """The answer to a question in SQL or as JSON, from the summary where there is one."""
+    text, layout = canonical(text), strands.layout
+
+    def answering(asked: Plan) -> Found:
+        return of_strands(strands, asked) if summary is None else paths.of_summary(summary, layout, asked)
+
+    question = question_of(text)
+    if summary is not None and thresholds(question.scope):
+        return finish(*answered(question, layout, answering), layout)
+    asked = plan(text, layout)
+    return finish(asked, answering(asked), layout)
 
 
-def evaluate(strands: Strands, asked: Plan) -> Answer:
-    """The answer to a bound question.
+def of_strands(strands: Strands, asked: Plan) -> Found:
+    """The statistics of a bound question.
 
     Cost: proportional to the strands in scope times the features named; nothing is copied of the features that are not.
     """
     _check_kept(asked, strands.layout)
-    evaluation = _Evaluation(strands, group(asked, strands, select(asked.scope, strands)))
-    rows = evaluation.order(asked)
-    return Answer({name: evaluation.column(source, rows) for name, source in asked.columns})
+    grouping = group(asked, strands, select(asked.scope, strands))
+    evaluation = _Evaluation(strands, grouping)
+    values = {each: evaluation.statistic(each) for each in asked.statistics}
+    return Found(grouping.size, grouping.cells, grouping.buckets, values)
 
 
 def _check_kept(asked: Plan, layout: Layout) -> None:
@@ -70,8 +74,8 @@ def _check_kept(asked: Plan, layout: Layout) -> None:
             f"ask by location and time, without a condition on {'them' if named is None else layout.features[named]}",
             *((place.line, place.column) if place else (None, None)),
         )
-    for source in (*(source for _, source in asked.columns), *(source for source, _ in asked.order)):
-        if isinstance(source, Statistic) and source.function == "quantile":
+    for source in asked.statistics:
+        if source.function == "quantile":
             feature = layout.features[source.features[0]]
             raise NotKept(
                 "quantiles need paths, which this sketch does not keep: "
@@ -104,35 +108,8 @@ class _Evaluation:
         self._numbers: dict[int, Numbers] = {}
         self._pairs: dict[tuple[int, ...], PairedNumbers] = {}
 
-    def order(self, asked: Plan) -> NDArray[np.intp] | slice:
-        """Which groups are in the answer, in which order. Undefined values come last, either way."""
-        if not asked.order:
-            return slice(0, asked.limit)
-        # NumPy takes the leading key last, and sorts NaN, which is its own negative, behind everything.
-        keys = [
-            -self._sortable(source) if descending else self._sortable(source)
-            for source, descending in reversed(asked.order)
-        ]
-        return np.lexsort(keys)[: asked.limit]
-
-    def column(self, source: Source, rows: NDArray[np.intp] | slice) -> Column:
-        """A column of the answer."""
-        if isinstance(source, Statistic):
-            return self._statistic(source).take(rows)
-        key = self._sortable(source)[rows]
-        if isinstance(source, CellKey):
-            return CellKeys(geohash.to_text(key, source.length))
-        layout = self._strands.layout
-        return BucketKeys(Bucket.parse(source.span).starts_us(key, layout.zone), layout.timezone)
-
-    def _sortable(self, source: Source) -> NDArray[np.float64] | NDArray[np.int64]:
-        if isinstance(source, Statistic):
-            return self._statistic(source).estimate
-        key = self._grouping.cells if isinstance(source, CellKey) else self._grouping.buckets
-        assert key is not None  # binding lets only grouped keys through
-        return key
-
-    def _statistic(self, asked: Statistic) -> Values:
+    def statistic(self, asked: Statistic) -> Values:
+        """One statistic of all groups."""
         if asked not in self._known:
             self._known[asked] = self._computed(asked)
         return self._known[asked]

@@ -27,6 +27,7 @@ from synopsis.query.tree import (
     FUNCTIONS,
     Aggregate,
     And,
+    Arithmetic,
     BucketKey,
     CellKey,
     Condition,
@@ -35,6 +36,7 @@ from synopsis.query.tree import (
     FeatureIn,
     FeatureIs,
     FeatureNull,
+    GroupIs,
     InBox,
     InCells,
     Item,
@@ -43,6 +45,8 @@ from synopsis.query.tree import (
     Name,
     Near,
     Not,
+    Number,
+    Operand,
     Or,
     Order,
     Place,
@@ -80,6 +84,7 @@ _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.GTE: ">=",
     exp.GT: ">",
 }
+_ARITHMETIC: Final[dict[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FLIPPED: Final = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
 _CONDITIONS: Final = (
     "WHERE takes location LIKE 'dj%', BOX(south, west, north, east), WITHIN('POLYGON (...)'), NEAR(lat, lon, km), "
@@ -89,7 +94,7 @@ _CONDITIONS: Final = (
 #: What stands in front of the first part of some nodes.
 _LEADING: Final[dict[type, str]] = {exp.Neg: "-", exp.Not: "NOT", exp.Distinct: "DISTINCT", exp.Paren: "("}
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
-_CLAUSES: Final = {"expressions", "from", "where", "group", "order", "limit"}
+_CLAUSES: Final = {"expressions", "from", "where", "group", "having", "order", "limit"}
 _QUOTING: Final = '; a name with other signs than letters and digits goes in double quotes, as in "PM2.5"'
 _NAMING: Final = {"this", "db", "catalog", "alias"}
 _LITERAL_TYPES: Final = ("DATE", "DATETIME", "TIMESTAMP", "TIMESTAMPTZ")
@@ -166,6 +171,7 @@ class _Reader:
             groups=tuple(keys),
             order=self._order(select.args.get("order")),
             limit=self._limit(select.args.get("limit")),
+            having=self._having(select.args["having"].this, items) if select.args.get("having") else None,
         )
 
     def _check_source(self, select: exp.Select) -> None:
@@ -199,7 +205,7 @@ class _Reader:
                 key, text = self._expression(node), self._written(node)
             else:
                 raise self._bad(takes, self._start(node))
-            if isinstance(key, Aggregate):
+            if not isinstance(key, CellKey | BucketKey):
                 raise self._bad(takes, self._start(node))
             if any(type(known) is type(key) and known != key for known in keys):
                 raise self._bad(f"GROUP BY takes only one {text.split('(')[0].strip()}", self._start(node))
@@ -242,6 +248,10 @@ class _Reader:
             raise self._refused("OVER" if isinstance(node, exp.Window) else "FILTER")
         if isinstance(node, exp.WithinGroup):
             return self._expression(self._within_group(node))
+        if isinstance(node, (exp.Paren, exp.Neg, *_ARITHMETIC)):
+            operand = self._operand(node)
+            if not isinstance(operand, Number):
+                return operand
         name = self._function_name(node)
         if name is None:
             raise self._bad(
@@ -269,6 +279,47 @@ class _Reader:
         if not features or len(features) not in FUNCTIONS[function]:
             raise self._bad(f"{name} takes {_ARITY[FUNCTIONS[function]]}", self._start(node))
         return Aggregate(function, features, share, place=place)
+
+    def _operand(self, node: exp.Expr, items: tuple[Item, ...] = ()) -> Operand:
+        """A number, a statistic, or arithmetic of both; in HAVING also a column of the answer by its name."""
+        node, place = _bare(node), self._place(self._start(node))
+        number = _number(node)
+        if number is not None:
+            if math.isinf(number):
+                raise self._bad(f"{self._written(node)} is beyond the largest number, about 1.8e308", self._start(node))
+            return Number(number, place=place)
+        if isinstance(node, exp.Neg):
+            return Arithmetic("*", Number(-1.0, place=place), self._operand(node.this, items), place=place)
+        operator = _ARITHMETIC.get(type(node))
+        if operator is not None:
+            left, right = self._operand(node.this, items), self._operand(node.expression, items)
+            return Arithmetic(operator, left, right, place=place)
+        named = {item.name: item.expression for item in items}
+        is_named = isinstance(node, exp.Column) and node.name in named
+        found = named[node.name] if is_named else self._expression(node)
+        if isinstance(found, CellKey | BucketKey):
+            raise self._bad(f"{self._written(node)} is a key, not a number", self._start(node))
+        return found
+
+    def _having(self, node: exp.Expr, items: tuple[Item, ...]) -> Condition:
+        node = _bare(node)
+        place = self._place(self._start(node))
+        if isinstance(node, exp.And | exp.Or):
+            parts = tuple(self._having(part, items) for part in _parts(node, type(node)))
+            return And(parts, place=place) if isinstance(node, exp.And) else Or(parts, place=place)
+        if isinstance(node, exp.Not):
+            return Not(self._having(node.this, items), place=place)
+        comparison = _COMPARISONS.get(type(node))
+        if comparison is not None:
+            left, right = self._operand(node.this, items), self._operand(node.expression, items)
+            return GroupIs(left, comparison, right, place=place)
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            value, low, high = (self._operand(each, items) for each in (node.this, node.args["low"], node.args["high"]))
+            return And((GroupIs(value, ">=", low, place=place), GroupIs(value, "<=", high, place=place)), place=place)
+        raise self._bad(
+            "HAVING compares statistics of groups, as in HAVING COUNT(*) > 100 AND CORRELATION(a, b) < -0.25",
+            self._start(node),
+        )
 
     def _share(self, node: exp.Expr, name: str, arguments: list[exp.Expr]) -> tuple[float, list[exp.Expr]]:
         """The share of a quantile, and the arguments that are left."""
@@ -335,7 +386,10 @@ class _Reader:
             return self._polygon(node)
         if function == "NEAR":
             return self._circle(node)
-        column = next((part for part in node.find_all(exp.Column, bfs=False)), None)
+        column = self._subject(node)
+        if column is None and any(self._function_name(each) in _SPELLINGS for each in node.find_all(exp.Func)):
+            raise self._bad("WHERE chooses rows, not groups: statistics are compared in HAVING", self._start(node))
+        column = column or next(iter(node.find_all(exp.Column, bfs=False)), None)
         if column is None or column is node or function is not None:
             why = f"{self._written(node)} is not a condition of this release; {_CONDITIONS}"
             raise self._bad(why, self._start(node))
@@ -344,6 +398,16 @@ class _Reader:
         if column.name.lower() == "time":
             return self._times(node)
         return self._feature(node, column)
+
+    def _subject(self, node: exp.Expr) -> exp.Column | None:
+        """The first column that stands in no function."""
+        for column in node.find_all(exp.Column, bfs=False):
+            above = column.parent
+            while above is not None and above is not node and not isinstance(above, exp.Func):
+                above = above.parent
+            if above is node or above is None or column is node:
+                return column
+        return None
 
     def _either(self, node: exp.Or) -> Condition:
         """An OR; one of geohashes alone is a list of geohashes, and one that holds everywhere says nothing."""
@@ -368,12 +432,12 @@ class _Reader:
         comparison = _COMPARISONS.get(type(node))
         if comparison is not None:
             if subject is column:
-                return FeatureIs(name, comparison, self._numeric(node.expression, name), place=place)
+                return self._compared(name, comparison, node.expression, place)
             if _bare(node.expression) is column:
-                return FeatureIs(name, _FLIPPED[comparison], self._numeric(node.this, name), place=place)
+                return self._compared(name, _FLIPPED[comparison], node.this, place)
         if subject is column:
             if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-                low, high = (self._numeric(node.args[end], name) for end in ("low", "high"))
+                low, high = (self._threshold(node.args[end], name) for end in ("low", "high"))
                 return FeatureBetween(name, low, high, place=place)
             if isinstance(node, exp.In) and node.expressions:
                 return FeatureIn(name, tuple(self._numeric(part, name) for part in node.expressions), place=place)
@@ -385,6 +449,20 @@ class _Reader:
             place.column,
         )
 
+    def _compared(self, name: Name, comparison: str, node: exp.Expr, place: Place) -> FeatureIs:
+        number = self._threshold(node, name)
+        if not isinstance(number, float) and comparison in ("=", "<>"):
+            raise self._bad(f"{name} compares with a statistic by <, <=, >= or >", self._start(node))
+        return FeatureIs(name, comparison, number, place=place)
+
+    def _threshold(self, node: exp.Expr, name: Name) -> float | Aggregate | Arithmetic:
+        """What a feature is compared with: a number, or a statistic of the scope."""
+        if node.find(exp.AggFunc, exp.Anonymous) is not None:
+            operand = self._operand(node)
+            if not isinstance(operand, Number):
+                return operand
+        return self._numeric(node, name)
+
     def _numeric(self, node: exp.Expr, name: Name) -> float:
         """The number that a feature is compared with."""
         if isinstance(_bare(node), exp.Null):
@@ -392,7 +470,7 @@ class _Reader:
         number = _number(node)
         if number is None:
             raise self._bad(
-                f"{name} compares with a number in this release, not {self._written(node)}", self._start(node)
+                f"{name} compares with a number or a statistic, not {self._written(node)}", self._start(node)
             )
         if math.isinf(number):
             raise self._bad(f"{self._written(node)} is beyond the largest number, about 1.8e308", self._start(node))
@@ -515,7 +593,11 @@ class _Reader:
         end = max((part.meta["end"] for part in node.walk() if "end" in part.meta), default=-1)
         if end < start:
             return node.sql()
-        opened, calls = 0, isinstance(node, exp.Func)
+        opened, calls = (
+            0,
+            isinstance(node, exp.Func)
+            or (isinstance(node, (*_ARITHMETIC, exp.Neg, exp.Paren)) and node.find(exp.Func) is not None),
+        )
         for token in self.tokens[self.token_at[start] :]:
             opens = token.token_type == TokenType.L_PAREN
             if token.start > end and not opened and not (opens and calls):

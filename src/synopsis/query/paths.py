@@ -20,9 +20,9 @@ from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query import strata as certain
-from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
-from synopsis.query.binding import Plan, Scope, Source, Statistic
+from synopsis.query.binding import Plan, Scope, Statistic
 from synopsis.query.estimate import Estimates
+from synopsis.query.finish import Found
 from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
 from synopsis.query.tree import CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
@@ -43,19 +43,53 @@ _ALMOST: Final = 1.0 - 1e-9
 _MOST_GROUPS: Final = 10_000
 
 
-def evaluate(summary: Summary, layout: Layout, asked: Plan) -> Answer:
-    """The answer to a bound question.
+def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
+    """The statistics of a bound question.
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
-    statistics = [source for _, source in asked.columns if isinstance(source, Statistic)]
-    statistics += [source for source, _ in asked.order if isinstance(source, Statistic)]
-    features = tuple(sorted({*_features(asked.condition), *(f for each in statistics for f in each.features)}))
+    features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
     opened = _Opened.of(summary, layout, asked.scope, features or (0,))
     groups = list(_groups(opened, asked))
-    values = {each: [group.statistic(each) for group in groups] for each in dict.fromkeys(statistics)}
-    rows = _order(groups, values, asked)
-    return Answer({name: _column(source, groups, values, rows, layout) for name, source in asked.columns})
+    values = {
+        each: _gathered([group.statistic(each) for group in groups], is_count=each.function == "count")
+        for each in asked.statistics
+    }
+    cells, buckets = (np.array([getattr(each, name) for each in groups], np.int64) for name in ("cell", "bucket"))
+    return Found(len(groups), cells, buckets, values)
+
+
+def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
+    """What a question looks at: blocks, bytes, places, days, paths. Cost: that of opening what it touches."""
+    features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
+    opened = _Opened.of(summary, layout, asked.scope, features or (0,))
+    before = np.append(0, np.cumsum(opened.chosen))
+    looked_at = [each for each in summary.blocks if before[each.place_high + 1] > before[each.place_low]]
+    needed = summary.contexts.needed(set(opened.features))
+    sizes = [
+        len(block.head) + sum(len(block.bins[f]) for f in opened.features) + sum(len(block.paths[f]) for f in needed)
+        for block in looked_at
+    ]
+    facts: dict[str, Any] = {
+        "blocks": len(looked_at),
+        "blocks in all": len(summary.blocks),
+        "packed bytes": sum(sizes),
+        "features opened": ", ".join(layout.features[each] for each in needed if each < len(layout.features)),
+    }
+    if opened.strata is None:
+        return facts | dict.fromkeys(("places", "places cut", "strata", "days", "days cut", "rows", "paths"), 0)
+    strata, covered = opened.strata, opened.covered(opened.begin_us, opened.end_us).share
+    there = (covered > 0.0) & (strata.day_rows > 0)
+    places, own = strata.day_place, opened.whereabouts
+    return facts | {
+        "places": int(np.unique(places[there]).size),
+        "places cut": 0 if own is None else int(np.unique(places[there & ~own.inside[places]]).size),
+        "strata": len(strata),
+        "days": int(there.sum()),
+        "days cut": int((there & (covered < 1.0)).sum()),
+        "rows": int(strata.day_rows[there].sum()),
+        "paths": int(strata.day_kept[there].sum()),
+    }
 
 
 def _features(condition: Condition) -> set[int]:
@@ -318,9 +352,10 @@ class _Group:
             p95 = self._at_95(self._estimates, f"{asked.function}_p95", first, second)
         if math.isnan(estimate):
             return Value(None, None, None, "heuristic")
-        low, high = (estimate, estimate) if p95 is None else p95
-        low, high = min(low, estimate), max(high, estimate)
-        return Value(estimate, low, high, "heuristic" if p95 is None else "p95", None if p95 is None else (low, high))
+        if p95 is None:
+            return Value(estimate, None, None, "heuristic")
+        low, high = min(p95[0], estimate), max(p95[1], estimate)
+        return Value(estimate, low, high, "p95", (low, high))
 
     def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
         """An interval at 95%, where paths can tell.
@@ -401,37 +436,6 @@ def _value(estimate: float, low: float, high: float, p95: tuple[float, float] | 
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
-
-
-def _order(groups: list[_Group], values: dict[Statistic, list[Value]], asked: Plan) -> NDArray[np.intp] | slice:
-    """Which groups are in the answer, in which order. Undefined values come last, either way."""
-    if not asked.order:
-        return slice(0, asked.limit)
-
-    def sortable(source: Source) -> NDArray[np.float64]:
-        if isinstance(source, Statistic):
-            return np.array([float(value) for value in values[source]], np.float64)
-        name = "cell" if isinstance(source, CellKey) else "bucket"
-        return np.array([getattr(group, name) for group in groups], np.float64)
-
-    keys = [-sortable(source) if descending else sortable(source) for source, descending in reversed(asked.order)]
-    return np.lexsort(keys)[: asked.limit]
-
-
-def _column(
-    source: Source,
-    groups: list[_Group],
-    values: dict[Statistic, list[Value]],
-    rows: NDArray[np.intp] | slice,
-    layout: Layout,
-) -> Column:
-    if isinstance(source, Statistic):
-        return _gathered(values[source], is_count=source.function == "count").take(rows)
-    if isinstance(source, CellKey):
-        cells = np.array([group.cell for group in groups], np.int64)[rows]
-        return CellKeys(geohash.to_text(cells, source.length))
-    buckets = np.array([group.bucket for group in groups], np.int64)[rows]
-    return BucketKeys(Bucket.parse(source.span).starts_us(buckets, layout.zone), layout.timezone)
 
 
 _WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HEURISTIC}

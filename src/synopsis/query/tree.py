@@ -1,6 +1,6 @@
 """The tree of a question: what was asked, before any sketch is known.
 
-SQL text becomes this tree (and later the JSON form will too); binding it to a layout gives a plan. Every part knows its
+SQL text becomes this tree, and so does the same as JSON; binding it to a layout gives a plan. Every part knows its
 place in the text, so that whoever refuses it can point there; two parts are equal when they ask the same, wherever.
 """
 
@@ -92,8 +92,31 @@ class BucketKey(Placed):
         return f"bucket({self.span})"
 
 
+@dataclass(frozen=True, slots=True)
+class Number(Placed):
+    """A number in an expression."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Placed):
+    """One of + - * / of statistics and numbers."""
+
+    operator: str
+    left: Operand
+    right: Operand
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+Operand = Aggregate | Number | Arithmetic
 Key = CellKey | BucketKey
-Expression = Aggregate | CellKey | BucketKey
+Expression = Aggregate | Arithmetic | CellKey | BucketKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +214,14 @@ class Near(Placed):
 
 @dataclass(frozen=True, slots=True)
 class FeatureIs(Placed):
-    """A feature, or a coordinate of the position, compared with a number: one of < <= = <> >= >."""
+    """A feature, or a coordinate of the position, compared with a number: one of < <= = <> >= >.
+
+    The number may be a statistic of the scope.
+    """
 
     name: Name
     comparison: str
-    number: float
+    number: float | Aggregate | Arithmetic
 
     def __str__(self) -> str:
         return f"{self.name} {self.comparison} {self.number}"
@@ -203,11 +229,11 @@ class FeatureIs(Placed):
 
 @dataclass(frozen=True, slots=True)
 class FeatureBetween(Placed):
-    """A feature, or a coordinate of the position, lies in a closed range."""
+    """A feature, or a coordinate of the position, lies in a closed range, whose ends may be statistics of the scope."""
 
     name: Name
-    low: float
-    high: float
+    low: float | Aggregate | Arithmetic
+    high: float | Aggregate | Arithmetic
 
     def __str__(self) -> str:
         return f"{self.name} between {self.low} and {self.high}"
@@ -232,6 +258,18 @@ class FeatureNull(Placed):
 
     def __str__(self) -> str:
         return f"{self.name} is null"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIs(Placed):
+    """Statistics of a group compared, in HAVING: one of < <= = <> >= >."""
+
+    left: Operand
+    comparison: str
+    right: Operand
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.comparison} {self.right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +304,7 @@ class Or(Placed):
 
 OnPlace = InCells | InBox | Within | Near
 OnFeature = FeatureIs | FeatureBetween | FeatureIn | FeatureNull
-Condition = OnPlace | TimeIs | OnFeature | Not | And | Or
+Condition = OnPlace | TimeIs | OnFeature | GroupIs | Not | And | Or
 
 
 def _part(condition: Condition) -> str:
@@ -282,10 +320,12 @@ class Question:
     groups: tuple[Key, ...] = ()
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    having: Condition | None = None
 
     def __str__(self) -> str:
         lines = [f"select {item}" for item in self.items]
         lines.append(f"scope {self.scope}")
         lines += [f"group {key}" for key in self.groups]
+        lines += [] if self.having is None else [f"having {self.having}"]
         lines += [f"order {order}" for order in self.order]
         return "\n".join(lines if self.limit is None else [*lines, f"limit {self.limit}"])

@@ -10,17 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: What `low`..`high` promises, strongest first: it is the statistic of the raw rows to float64 rounding; it holds that
-#: statistic always; it holds it in 95 of 100 questions; it is a good guess.
+#: statistic always; it holds it in 95 of 100 questions. The last has no interval: its estimate is a good guess.
 GUARANTEES: Final = ("exact", "certain", "p95", "heuristic")
 EXACT: Final = GUARANTEES.index("exact")
 CERTAIN: Final = GUARANTEES.index("certain")
 P95: Final = GUARANTEES.index("p95")
 HEURISTIC: Final = GUARANTEES.index("heuristic")
 
+#: Standard errors from the middle of an interval at 95% to either end, where errors are normal.
+_ERRORS_AT_95: Final = 1.96
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Value:
-    """One number of an answer. Estimate, low and high are None where there is no number, as in the mean of nothing.
+    """One number of an answer. Estimate, low and high are None where there is no number, as in the mean of nothing; low
+    and high also where nothing is promised.
 
     >>> print(Value(23.41, 23.41, 23.41, "exact"))
     23.41 exact
@@ -28,6 +32,8 @@ class Value:
     Value(1,204 in 1,180..1,260 certain)
     >>> Value(1204, 1180, 1260, "certain", (1201.0, 1207.0))
     Value(1,204 in 1,180..1,260 certain, 1,201..1,207 p95)
+    >>> Value(0.31, None, None, "heuristic")
+    Value(0.31 heuristic)
     >>> float(Value(None, None, None, "exact"))
     nan
     """
@@ -38,15 +44,46 @@ class Value:
     guarantee: str  #: one of GUARANTEES, of low..high
     p95: tuple[float, float] | None = None  #: an interval at 95%, where a narrower one is known
 
-    def __str__(self) -> str:
+    @property
+    def error(self) -> float | None:
+        """The standard error: that of which the interval at 95% takes 1.96 to either side; 0 where the value is exact,
+        None where neither is known.
+
+        >>> written(Value(1204, 1180, 1260, "certain", (1200.08, 1207.92)).error)
+        '2'
+        """
         if self.estimate is None:
-            return f"none {self.guarantee}"
-        if self.low is None or self.high is None or self.low == self.estimate == self.high:
-            return f"{written(self.estimate)} {self.guarantee}"
-        text = f"{written(self.estimate)} in {written(self.low)}..{written(self.high)} {self.guarantee}"
+            return None
+        if self.guarantee == "exact":
+            return 0.0
+        likely = (self.low, self.high) if self.p95 is None and self.guarantee == "p95" else self.p95
+        if likely is None or likely[0] is None or likely[1] is None:
+            return None
+        return (likely[1] - likely[0]) / 2 / _ERRORS_AT_95
+
+    @property
+    def number(self) -> str:
+        """The estimate for people."""
+        return "none" if self.estimate is None else written(self.estimate)
+
+    @property
+    def promise(self) -> str:
+        """What is promised of it, for people: the interval where it has a width, and the guarantee.
+
+        >>> Value(1204, 1180, 1260, "certain").promise
+        '1,180..1,260 certain'
+        """
+        if self.estimate is None or self.low == self.estimate == self.high:
+            return self.guarantee
+        text = self.guarantee
+        if self.low is not None and self.high is not None:
+            text = f"{written(self.low)}..{written(self.high)} {text}"
         if self.p95 is None or self.guarantee == "p95":
             return text
         return f"{text}, {written(self.p95[0])}..{written(self.p95[1])} p95"
+
+    def __str__(self) -> str:
+        return f"{self.number} {'' if self.promise.startswith(self.guarantee) else 'in '}{self.promise}"
 
     def __repr__(self) -> str:
         return f"Value({self})"
@@ -57,7 +94,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """A column of values: counts as int64, everything else as float64 with NaN where there is no number."""
+    """A column of values: counts as int64, everything else as float64 with NaN where there is no number, and as low and
+    high where nothing is promised."""
 
     estimate: NDArray[Any]
     low: NDArray[Any]
@@ -85,6 +123,8 @@ class Values:
             low, high = (float(end) for end in self.p95[row])
             is_count = np.issubdtype(self.estimate.dtype, np.integer)
             p95 = (math.floor(low), math.ceil(high)) if is_count else (low, high)
+        if math.isnan(self.low[row]) or math.isnan(self.high[row]):
+            return Value(self.estimate[row].item(), None, None, guarantee, p95)
         return Value(self.estimate[row].item(), self.low[row].item(), self.high[row].item(), guarantee, p95)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Values:

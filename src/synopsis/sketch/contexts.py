@@ -86,8 +86,17 @@ class Contexts:
         """The codes of one feature from its ranks, its parents' codes being known."""
         if self.parents[feature, 0] == _NOBODY:
             return ranks
-        centre = self.centres[feature][_pair(known, self.parents[feature], ranks.size)]
-        return np.asarray(_tables(self.centres.shape[1])[1][centre, ranks])
+        first, second = _pair(known, self.parents[feature], ranks.size)
+        centre = _looked_up(self.centres[feature], first, second)
+        return _looked_up(_tables(self.centres.shape[1])[1], centre, ranks)
+
+
+def _looked_up(table: Codes, row: Codes, column: Codes) -> Codes:
+    """Entries of a square table; one index of 16 bits is six times as fast as two of 8."""
+    at = row.astype(np.uint16)
+    at *= table.shape[1]
+    at += column
+    return np.asarray(table.reshape(-1).take(at))
 
 
 def _pair(codes: Codes | dict[int, Codes], parents: Integers, size: int) -> tuple[Codes, Codes]:

@@ -6,6 +6,7 @@ alike, so the caller puts the axis along which numbers change least last.
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ _KINDS: Final = ("u1", "<u2", "<u4", "<u8", "i1", "<i2", "<i4", "<i8")
 #: bytes.
 _SMALL, _LARGE = (pa.Codec("zstd", compression_level=level) for level in (12, 1))
 _LARGE_BYTES: Final = 1 << 20
+_DTYPES: Final = tuple(map(np.dtype, _KINDS))
 
 
 def packed(array: NDArray[Any]) -> bytes:
@@ -39,10 +41,10 @@ def unpacked(frame: bytes) -> NDArray[Any]:
     >>> unpacked(packed(np.array([[1, 300], [-2, 0]]))).tolist()
     [[1, 300], [-2, 0]]
     """
-    kind, dimensions = struct.unpack_from("<BB", frame)
+    kind, dimensions = frame[0], frame[1]
     shape = struct.unpack_from(f"<{dimensions}I", frame, 2)
-    numbers = np.dtype(_KINDS[kind])
-    size = int(np.prod(shape, dtype=np.int64)) * numbers.itemsize
+    numbers = _DTYPES[kind]
+    size = math.prod(shape) * numbers.itemsize
     plain = _SMALL.decompress(memoryview(frame)[2 + 4 * dimensions :], decompressed_size=size) if size else b""
     return np.frombuffer(plain, numbers).reshape(shape)
 

@@ -102,8 +102,9 @@ class Strata:
                 for offset in (self.run_offset, self.day_offset, self.path_offset)
             )
             return self._picked(which, runs, days, paths)
-        parts = (np.repeat(which, np.diff(each)) for each in (self.run_offset, self.day_offset, self.path_offset))
-        return self._picked(which, *parts)
+        offsets = (self.run_offset, self.day_offset, self.path_offset)
+        parts = (np.flatnonzero(np.repeat(which, np.diff(each))) for each in offsets)
+        return self._picked(np.flatnonzero(which), *parts)
 
     def _picked(self, strata: Any, runs: Any, days: Any, paths: Any) -> Strata:
         return Strata(

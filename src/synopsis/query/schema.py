@@ -1,0 +1,159 @@
+"""The schema of a question as JSON, for editors, validators and programs that write questions.
+
+It is JSON Schema, draft 2020-12. What it refuses `spelling` refuses too; only spelling knows which texts are times,
+spans and polygons, and that columns have different names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from synopsis.query.plain import CIRCLE, COMPARISONS, LOWER, OPERATORS, SIDES, TIMES, UPPER
+from synopsis.query.tree import FUNCTIONS
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "number"}
+_REACH: Final = {"lat": 90, "lon": 180, "south": 90, "north": 90, "west": 180, "east": 180}
+
+
+def schema() -> dict[str, Any]:
+    """The schema, as plain values.
+
+    >>> list(schema()["properties"])
+    ['select', 'where', 'group_by', 'having', 'order_by', 'limit']
+    """
+    keys = ("cell", "bucket")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A question to a sketch",
+        "description": "The same as a SELECT in SQL: docs/language.md says what each part means.",
+        **_object(
+            {
+                "select": _list(_ref("column")),
+                "where": _ref("condition"),
+                "group_by": {
+                    **_list(_ref("key")),
+                    "allOf": [{"contains": {"required": [key]}, "minContains": 0, "maxContains": 1} for key in keys],
+                },
+                "having": _ref("group_condition"),
+                "order_by": {"type": "array", "items": _ref("order")},
+                "limit": {"type": "integer", "minimum": 0},
+            },
+            required=["select"],
+        ),
+        "$defs": {
+            "column": _one_of(_statistics() | _arithmetic() | _keys(), {"as": _TEXT}),
+            "expression": _one_of(_statistics() | _arithmetic() | _keys()),
+            "key": _one_of(_keys()),
+            "operand": {"anyOf": [_NUMBER, _one_of(_statistics() | _arithmetic())]},
+            "order": {
+                "anyOf": [
+                    _TEXT,
+                    _ref("expression"),
+                    _object({"descending": {"anyOf": [_TEXT, _ref("expression")]}}, required=["descending"]),
+                ]
+            },
+            "condition": {
+                **_object(_conditions()),
+                "additionalProperties": _ref("comparison"),
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+            "group_condition": _one_of(
+                {
+                    "and": _list(_ref("group_condition")),
+                    "or": _list(_ref("group_condition")),
+                    "not": _ref("group_condition"),
+                    **{sign: _list(_ref("operand"), 2, 2) for sign in COMPARISONS},
+                }
+            ),
+            "comparison": _range(
+                {
+                    **{sign: _ref("operand") if sign in (*LOWER, *UPPER) else _NUMBER for sign in COMPARISONS},
+                    "between": _list(_ref("operand"), 2, 2),
+                    "in": _list(_NUMBER),
+                    "is": {"type": "null"},
+                },
+                LOWER,
+                UPPER,
+            ),
+            "times": _range(
+                {word: {**_TEXT, "examples": ["2025-03-01", "2025-03-01T12:30 Europe/Paris"]} for word in TIMES},
+                [word for word, sign in TIMES.items() if sign in LOWER],
+                [word for word, sign in TIMES.items() if sign in UPPER],
+            ),
+            "geohash": {**_TEXT, "pattern": "^[0-9b-hjkmnp-zB-HJKMNP-Z]{1,12}$"},
+        },
+    }
+
+
+def _statistics() -> dict[str, Any]:
+    """What each function takes."""
+    takes: dict[tuple[int, ...], Any] = {(1,): _TEXT, (2,): _list(_TEXT, 2, 2)}
+    takes[0, 1] = {"anyOf": [_TEXT, {"const": ["*"]}], "description": '* for rows; ["*"] is the feature called so'}
+    share = {**_NUMBER, "minimum": 0, "maximum": 1}
+    of_shares = {"type": "array", "prefixItems": [_TEXT, share], "minItems": 2, "maxItems": 2}
+    return {name: of_shares if name == "quantile" else takes[counts] for name, counts in FUNCTIONS.items()}
+
+
+def _arithmetic() -> dict[str, Any]:
+    return {sign: _list(_ref("operand"), 2) for sign in OPERATORS}
+
+
+def _keys() -> dict[str, Any]:
+    return {
+        "cell": {"type": "integer", "minimum": 1, "maximum": 12},
+        "bucket": {**_TEXT, "examples": ["1d", "1mo"]},
+    }
+
+
+def _conditions() -> dict[str, Any]:
+    """What each word of a condition takes; every other word is a feature."""
+    named = {"type": "object", "additionalProperties": _ref("comparison"), "minProperties": 1, "maxProperties": 1}
+    return {
+        "and": {"type": "array", "items": _ref("condition")},
+        "or": _list(_ref("condition")),
+        "not": _ref("condition"),
+        "location": {"anyOf": [_ref("geohash"), _list(_ref("geohash"))]},
+        "time": _ref("times"),
+        "box": _object({side: _degrees(side) for side in SIDES}, required=list(SIDES)),
+        "within": {**_TEXT, "examples": ["POLYGON ((2.2 48.8, 2.5 48.8, 2.35 48.95, 2.2 48.8))"]},
+        "near": _object({part: _degrees(part) for part in CIRCLE}, required=list(CIRCLE)),
+        "feature": {**named, "description": "a feature whose name is one of these words"},
+    }
+
+
+def _degrees(name: str) -> dict[str, Any]:
+    """The range of a coordinate; kilometres have no end."""
+    reach = _REACH.get(name)
+    return {**_NUMBER, "minimum": 0} if reach is None else {**_NUMBER, "minimum": -reach, "maximum": reach}
+
+
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _list(items: dict[str, Any], least: int = 1, most: int | None = None) -> dict[str, Any]:
+    end = {} if most is None else {"maxItems": most}
+    return {"type": "array", "items": items, "minItems": least, **end}
+
+
+def _object(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
+    needs = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, **needs, "additionalProperties": False}
+
+
+def _one_of(properties: dict[str, Any], others: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An object with exactly one of these, and any of the others."""
+    return {**_object(properties | (others or {})), "oneOf": [{"required": [name]} for name in properties]}
+
+
+def _range(properties: dict[str, Any], lower: Any, upper: Any) -> dict[str, Any]:
+    """An object with exactly one of these, or with a lower and an upper bound."""
+    bounds = [{"oneOf": [{"required": [name]} for name in names]} for names in (lower, upper)]
+    return {
+        **_object(properties),
+        "minProperties": 1,
+        "maxProperties": 2,
+        "anyOf": [{"maxProperties": 1}, {"allOf": bounds}],
+    }

@@ -1,0 +1,413 @@
+"""Spelling: the same question as JSON, read into the tree; `plain` writes it.
+
+An object has one key for each clause of SQL, and every part of the tree has one form: {"mean": "rh"} is MEAN(rh), and
+{"rh": {">": 80}} is rh > 80. What is wrong is refused with its path, as in where.and[1].time.from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
+from typing import Any, Final
+
+from synopsis.core.errors import BadQuery, nearest
+from synopsis.grid import geohash
+from synopsis.grid.buckets import Bucket
+from synopsis.grid.cover import Box
+from synopsis.query.dates import moment
+from synopsis.query.given import (
+    TOO_DEEP,
+    Path,
+    meaning_of,
+    members_of,
+    number_of,
+    numbers_of,
+    only_member,
+    parts_of,
+    refused,
+    shown,
+    text_of,
+    unknown,
+    whole_of,
+)
+from synopsis.query.language import read
+from synopsis.query.plain import (
+    CIRCLE,
+    CLAUSES,
+    COMPARISONS,
+    JOINED,
+    KEYS,
+    LOWER,
+    OPERATORS,
+    SIDES,
+    TIMES,
+    WORDS,
+    is_range,
+    to_json,
+    with_keys,
+    written,
+)
+from synopsis.query.shapes import checked
+from synopsis.query.tree import (
+    FUNCTIONS,
+    Aggregate,
+    And,
+    Arithmetic,
+    BucketKey,
+    CellKey,
+    Condition,
+    Expression,
+    FeatureBetween,
+    FeatureIn,
+    FeatureIs,
+    FeatureNull,
+    GroupIs,
+    InBox,
+    InCells,
+    Item,
+    Key,
+    Name,
+    Near,
+    Not,
+    Number,
+    Operand,
+    Or,
+    Order,
+    Question,
+    TimeIs,
+    Within,
+)
+
+__all__ = ["canonical", "from_json", "question_of", "to_json"]
+
+_OF_FEATURES: Final = (*COMPARISONS, "between", "in", "is")
+_EXPRESSIONS: Final = (*FUNCTIONS, *KEYS, *OPERATORS)
+_ONE: Final = 'a statistic such as {"mean": "temp_c"}, {"cell": 4} or {"bucket": "1mo"}'
+_OPERAND: Final = 'a number or a statistic such as {"mean": "temp_c"}'
+_CONDITION: Final = 'a condition such as {"location": "dj"} or {"rh": {">": 80}}'
+_COMPARED: Final = 'a comparison such as {">": 80}, {"between": [80, 90]}, {"in": [1, 2]} or {"is": null}'
+_GROUP: Final = 'a condition on groups such as {">": [{"count": "*"}, 100]}'
+_SEVERAL: Final = "; join them by and, in a list"
+_TIME: Final = 'a range such as {"from": "2025-01-01", "until": "2025-02-01"}'
+
+
+def from_json(plain: Mapping[str, Any] | str) -> Question:
+    """The tree of a question as JSON, text or already parsed. Cost: about 100 us, in proportion to its parts.
+
+    >>> print(from_json({"select": [{"mean": "temp_c"}], "where": {"location": "6g"}, "group_by": [{"bucket": "1mo"}]}))
+    select bucket(1mo) as "BUCKET('1mo')"
+    select mean(temp_c) as 'MEAN(temp_c)'
+    scope location in 6g
+    group bucket(1mo)
+    """
+    try:
+        return _question(_parsed(plain) if isinstance(plain, str) else plain)
+    except RecursionError:
+        raise BadQuery(TOO_DEEP) from None
+
+
+@lru_cache(maxsize=1024)
+def question_of(text: str) -> Question:
+    """The tree of a question in either spelling; JSON begins with a brace. One seen before costs a microsecond."""
+    return from_json(text) if text.lstrip().startswith("{") else read.__wrapped__(text)
+
+
+def canonical(question: Mapping[str, Any] | str) -> str:
+    """A question as text: a text as it is, plain values as JSON. Cost: microseconds, so that plans are found by it."""
+    if isinstance(question, str):
+        return question
+    if not isinstance(question, Mapping):
+        raise BadQuery(f"a question is a text in SQL, or an object as JSON, not {shown(question)}")
+    try:
+        return json.dumps(question, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):  # numbers of NumPy, other mappings, or nothing that can be read
+        return json.dumps(to_json(from_json(question)), sort_keys=True)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        why = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise BadQuery(why, error.lineno, error.colno) from None
+    except BadQuery:
+        raise
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise BadQuery("a number is beyond the largest number, about 1.8e308") from None
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object, each key of which is there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BadQuery(f"{shown(twice)} stands twice in one object; join conditions by and, in a list")
+    return found
+
+
+def _question(plain: object) -> Question:
+    parts = members_of(plain, (), 'an object such as {"select": [{"count": "*"}]}')
+    for clause in parts:
+        if clause not in CLAUSES:
+            raise unknown((), "clause", clause, CLAUSES)
+    if "select" not in parts:
+        raise BadQuery('nothing is selected; ask for example {"select": [{"count": "*"}]}')
+    chosen = [_item(part, path) for part, path in parts_of(parts["select"], ("select",), f"a list of {_ONE}")]
+    groups = _groups(parts["group_by"], ("group_by",)) if "group_by" in parts else ()
+    for at, item in enumerate(chosen):
+        if isinstance(item.expression, CellKey | BucketKey) and item.expression not in groups:
+            raise refused(("select", at), f"{written(item.expression)} is not grouped by; add it to group_by")
+    items = with_keys(chosen, groups)
+    seen: set[str] = set()
+    for at, item in enumerate(items, len(chosen) - len(items)):
+        if item.name in seen:
+            raise refused(("select", at), f"two columns are named {shown(item.name)}; name one by as")
+        seen.add(item.name)
+    return Question(
+        items,
+        _condition(parts["where"], ("where",)) if "where" in parts else And(),
+        groups,
+        tuple(_order(*each) for each in parts_of(parts.get("order_by", ()), ("order_by",), _ORDER, least=0)),
+        _limit(parts["limit"]) if "limit" in parts else None,
+        _having(parts["having"], ("having",)) if "having" in parts else None,
+    )
+
+
+def _item(plain: object, path: Path) -> Item:
+    parts = dict(members_of(plain, path, _ONE))
+    named = "as" in parts
+    name = text_of(parts.pop("as"), (*path, "as"), "the name of a column") if named else ""
+    expression = _expression(parts, path)
+    return Item(name if named else written(expression), expression)
+
+
+def _groups(plain: object, path: Path) -> tuple[Key, ...]:
+    keys: list[Key] = []
+    for part, at in parts_of(plain, path, 'a list such as [{"cell": 4}, {"bucket": "1mo"}]'):
+        key = _expression(part, at)
+        if not isinstance(key, CellKey | BucketKey):
+            raise refused(at, 'takes {"cell": 4} and {"bucket": "1mo"}, not a statistic')
+        if any(type(known) is type(key) for known in keys):
+            raise refused(at, f"there is a {only_member(part, at, _ONE)[0]} already, and only one")
+        keys.append(key)
+    return tuple(keys)
+
+
+_ORDER: Final = 'a list such as ["name of a column", {"descending": {"mean": "temp_c"}}]'
+
+
+def _order(plain: object, path: Path) -> Order:
+    descending = isinstance(plain, Mapping) and "descending" in plain
+    if descending:
+        plain, path = only_member(plain, path, _ORDER)[1], (*path, "descending")
+    if isinstance(plain, str):
+        return Order(Name(text_of(plain, path, "the name of a column")), descending)
+    return Order(_expression(plain, path), descending)
+
+
+def _limit(plain: object) -> int:
+    limit = whole_of(plain)
+    if limit is None or limit < 0:
+        raise refused(("limit",), f"takes a whole number of rows, found {shown(plain)}")
+    return limit
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+
+def _expression(plain: object, path: Path) -> Expression:
+    word, inner = only_member(plain, path, _ONE)
+    at = (*path, word)
+    if word in OPERATORS:
+        return _arithmetic(word, inner, at)
+    if word == "cell":
+        length = whole_of(inner)
+        if length is None or not 1 <= length <= 12:
+            raise refused(at, f"takes a geohash length from 1 to 12, found {shown(inner)}")
+        return CellKey(length)
+    if word == "bucket":
+        return BucketKey(str(meaning_of(Bucket.parse, inner, at, "a span of time such as '1mo'")))
+    if word not in FUNCTIONS:
+        raise unknown(path, "function", word, _EXPRESSIONS)
+    if word == "count" and isinstance(inner, str) and inner == "*":
+        return Aggregate(word)
+    if word == "count" and isinstance(inner, list | tuple) and tuple(inner) == ("*",):  # the feature of that name
+        return Aggregate(word, (Name("*"),))
+    if word == "quantile":
+        return _quantile(inner, at)
+    if 2 not in FUNCTIONS[word]:
+        return Aggregate(word, (_feature_name(inner, at),))
+    takes = 'two features, as in ["temp_c", "rh"]'
+    first, second = parts_of(inner, at, takes, least=2, most=2)
+    return Aggregate(word, (_feature_name(*first), _feature_name(*second)))
+
+
+def _quantile(plain: object, path: Path) -> Aggregate:
+    takes = 'a feature and a share from 0 to 1, as in ["rh", 0.9]'
+    feature, (share, at) = parts_of(plain, path, takes, least=2, most=2)
+    number = number_of(share, at, "a share from 0 to 1")
+    if not 0.0 <= number <= 1.0:
+        raise refused(at, f"takes a share from 0 to 1, found {shown(share)}")
+    return Aggregate("quantile", (_feature_name(*feature),), number)
+
+
+def _arithmetic(operator: str, plain: object, path: Path) -> Arithmetic:
+    """Two operands or more, from left to right."""
+    takes = 'a list of numbers and statistics such as [{"max": "temp_c"}, {"min": "temp_c"}]'
+    first, second, *rest = (_operand(*each) for each in parts_of(plain, path, takes, least=2))
+    return reduce(lambda left, right: Arithmetic(operator, left, right), rest, Arithmetic(operator, first, second))
+
+
+def _operand(plain: object, path: Path) -> Operand:
+    if not isinstance(plain, Mapping):
+        return Number(number_of(plain, path, _OPERAND))
+    found = _expression(plain, path)
+    if isinstance(found, CellKey | BucketKey):
+        raise refused(path, f"takes {_OPERAND}, not a key")
+    return found
+
+
+def _feature_name(plain: object, path: Path) -> Name:
+    return Name(text_of(plain, path, "the name of a feature"))
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _condition(plain: object, path: Path) -> Condition:
+    word, inner = only_member(plain, path, _CONDITION, _SEVERAL)
+    at = (*path, word)
+    match word:
+        case "and":
+            return And(tuple(_condition(*part) for part in parts_of(inner, at, "a list of conditions", least=0)))
+        case "or":
+            return Or(tuple(_condition(*part) for part in parts_of(inner, at, "a list of conditions")))
+        case "not":
+            return Not(_condition(inner, at))
+        case "location":
+            one = isinstance(inner, str)
+            prefixes = [(inner, at)] if one else parts_of(inner, at, "a geohash or a list of geohashes")
+            return InCells(tuple(_prefix(*each) for each in prefixes))
+        case "time":
+            return _times(inner, at)
+        case "box":
+            sides = numbers_of(inner, at, SIDES)
+            try:
+                Box(*sides)
+            except ValueError as error:
+                raise refused(at, str(error)) from None
+            return InBox(*sides)
+        case "within":
+            return Within(meaning_of(checked, inner, at, "well-known text such as 'POLYGON ((0 0, 9 0, 0 9, 0 0))'"))
+        case "near":
+            return _near(inner, at)
+        case "feature":
+            name, compared = only_member(inner, at, 'a feature compared, as in {"rh": {">": 80}}')
+            return _compared(name, compared, (*at, name))
+        case _:
+            return _compared(word, inner, at)
+
+
+def _prefix(plain: object, path: Path) -> str:
+    text = text_of(plain, path, "a geohash")
+    meaning_of(geohash.parse, text, path, "a geohash")
+    return text.lower()
+
+
+def _near(plain: object, path: Path) -> Near:
+    latitude, longitude, km = numbers_of(plain, path, CIRCLE)
+    for name, degrees, reach in (
+        ("lat", latitude, geohash.LATITUDE_REACH),
+        ("lon", longitude, geohash.LONGITUDE_REACH),
+    ):
+        if abs(degrees) > reach:
+            raise refused((*path, name), f"lies in {-reach:g}..{reach:g}, found {degrees:g}")
+    if km < 0.0:
+        raise refused((*path, "km"), f"a distance is not negative, found {km:g}")
+    return Near(latitude, longitude, km)
+
+
+def _times(plain: object, path: Path) -> Condition:
+    parts = members_of(plain, path, _TIME)
+    bounds = []
+    for word, text in parts.items():
+        if word not in TIMES:
+            raise unknown(path, "comparison", word, tuple(TIMES))
+        bounds.append(TimeIs(TIMES[word], meaning_of(moment, text, (*path, word), "a time such as '2025-03-01T12:30'")))
+    return _together(bounds, path, _TIME)
+
+
+def _compared(name: str, plain: object, path: Path) -> Condition:
+    """A feature compared in one way, or between a lower and an upper bound."""
+    feature = Name(text_of(name, path, "the name of a feature"))
+    if not isinstance(plain, Mapping):
+        raise refused(path, f"takes {_COMPARED}, found {shown(plain)}{nearest(name, WORDS)}")
+    parts = members_of(plain, path, _COMPARED)
+    found: list[Condition] = []
+    for word, inner in parts.items():
+        at = (*path, word)
+        match word:
+            case "between":
+                ends = parts_of(inner, at, "two numbers, the lower one first", least=2, most=2)
+                low, high = (_threshold(*end) for end in ends)
+                found.append(FeatureBetween(feature, low, high))
+            case "in":
+                numbers = parts_of(inner, at, "a list of numbers")
+                found.append(FeatureIn(feature, tuple(number_of(*number, "a number") for number in numbers)))
+            case "is":
+                if inner is not None:
+                    raise refused(at, f'takes null, found {shown(inner)}; what is there is {{"not": ...}} of that')
+                found.append(FeatureNull(feature))
+            case _ if word in COMPARISONS:
+                threshold = _threshold(inner, at)
+                if word in ("=", "<>") and not isinstance(threshold, float):
+                    raise refused(at, "takes a number; with a statistic a feature compares by <, <=, >= or >")
+                found.append(FeatureIs(feature, word, threshold))
+            case _:
+                raise unknown(path, "comparison", word, _OF_FEATURES, nearest(name, WORDS))
+    return _together(found, path, _COMPARED)
+
+
+def _threshold(plain: object, path: Path) -> float | Aggregate | Arithmetic:
+    """What a feature is compared with: a number, or a statistic of the scope."""
+    if not isinstance(plain, Mapping):
+        return number_of(plain, path, f'{_OPERAND}; what is absent is {{"is": null}}' if plain is None else _OPERAND)
+    operand = _operand(plain, path)
+    if isinstance(operand, Number) or not _has_statistic(operand):
+        raise refused(path, f"takes {_OPERAND}, not arithmetic of numbers alone")
+    return operand
+
+
+def _has_statistic(operand: Operand) -> bool:
+    if isinstance(operand, Arithmetic):
+        return _has_statistic(operand.left) or _has_statistic(operand.right)
+    return isinstance(operand, Aggregate)
+
+
+def _together(found: Sequence[Condition], path: Path, takes: str) -> Condition:
+    """One comparison, or a lower and an upper bound, the lower one first."""
+    if len(found) == 1:
+        return found[0]
+    by = sorted(found, key=lambda part: getattr(part, "comparison", "") not in LOWER)
+    if len(by) == 2 and is_range(*by):
+        return And(tuple(by))
+    raise refused(path, f"takes {takes}: one comparison, or a lower and an upper bound; join others by and")
+
+
+def _having(plain: object, path: Path) -> Condition:
+    word, inner = only_member(plain, path, _GROUP, _SEVERAL)
+    at = (*path, word)
+    if word == "not":
+        return Not(_having(inner, at))
+    if word in JOINED:
+        parts = tuple(_having(*part) for part in parts_of(inner, at, f"a list of {_GROUP}"))
+        return And(parts) if word == "and" else Or(parts)
+    if word not in COMPARISONS:
+        raise unknown(path, "comparison", word, (*COMPARISONS, *JOINED))
+    left, right = parts_of(inner, at, 'two to compare, as in [{"count": "*"}, 100]', least=2, most=2)
+    return GroupIs(_operand(*left), word, _operand(*right))

@@ -1,0 +1,1 @@
+SELECT COUNT(*) WHERE location LIKE '6g%'

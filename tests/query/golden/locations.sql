@@ -1,0 +1,1 @@
+SELECT COUNT(*) WHERE location IN ('dj', 'dn') AND location = 'DJ7'

@@ -1,0 +1,2 @@
+SELECT COUNT(*) AS n, MEAN(rh) GROUP BY BUCKET('1d')
+ORDER BY n DESC, BUCKET('1d'), MAX(temp_c) DESC, "MEAN(rh)", MAX(rh) - MIN(rh) DESC LIMIT 10

@@ -1,0 +1,1 @@
+SELECT COUNT(*) WHERE rh >= 80 AND rh < 90

@@ -1,0 +1,3 @@
+SELECT COUNT(*)
+WHERE time > '2025-01-01' AND time >= '2025-01-01T12:30' AND time < '2025-03-01 08:00 Europe/Paris'
+  AND time <= '2025-03-01T10:30:00.25+02:00' AND time = '2025-02-01 UTC'
