@@ -159,6 +159,13 @@ def info(
     typer.echo(f"memory     {format_bytes(facts['sketch_bytes'])} of {format_bytes(facts['memory'])} allowed")
     typer.echo("parts      " + ", ".join(f"{name} {format_bytes(size)}" for name, size in facts["parts"].items()))
     typer.echo(f"stored     {format_bytes(facts['stored_bytes'])}")
+    for function, errors in facts.get("expected_error", {}).items():
+        told = ", ".join(f"{error:g}" for error in errors.values() if error is not None)
+        unit = {"count": "of itself", "correlation": ""}.get(function, "standard deviations")
+        typer.echo(
+            f"error      {function} {told or 'not known'} {unit}".rstrip()
+            + (" with 0, 1, ... predicates" if told else "")
+        )
     if tree := facts.get("tree"):
         typer.echo(
             f"tree       {' > '.join(tree['planes'])}: {tree['vertices']:,} vertices, {tree['edges']:,} edges "

@@ -16,6 +16,7 @@ from synopsis.core.sizes import format_bytes
 from synopsis.core.spec import Spec
 from synopsis.query.answer import Answer, AsOf
 from synopsis.query.evaluate import ask
+from synopsis.query.expectations import expected
 from synopsis.query.explain import Explanation, explain
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
@@ -95,7 +96,7 @@ class Database:
             "memory": self.spec.memory,
             "sketch_bytes": self.nbytes,
             "stored_bytes": self._store.stored_bytes(),
-            **(self._info_of_strands() if self.summary is None else _info_of(self.summary)),
+            **(self._info_of_strands() if self.summary is None else _info_of(self.summary, self.layout)),
             "batches": [asdict(batch) for batch in self._store.batches()],
         }
 
@@ -126,7 +127,7 @@ class Database:
         return f"<synopsis of {self.rows:,} rows at {self._store.place}: {grain}, {format_bytes(self.nbytes)}>"
 
 
-def _info_of(summary: Summary) -> dict[str, Any]:
+def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
     layout = summary.layout
     paths, rows = summary.paths, summary.rows
     places = "cells" if layout.moving else "places"
@@ -145,6 +146,7 @@ def _info_of(summary: Summary) -> dict[str, Any]:
             "time": "kept as days and when on them" if layout.moving else "kept as days",
         },
         "parts": summary.parts,
+        "expected_error": expected(summary, features),
     }
 
 

@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from synopsis.query.estimate import Estimates, _highest_step, _lowest_step, _student
+from synopsis.query.bins import _highest_step, _lowest_step
+from synopsis.query.estimate import Estimates
+from synopsis.query.inference import student
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, fitted
@@ -292,7 +294,7 @@ def test_more_paths_make_narrower_intervals():
 
 def test_students_quantiles_are_near_the_printed_ones():
     for paths, printed in ((3, 4.303), (5, 2.776), (11, 2.228), (31, 2.042), (1e9, 1.960)):
-        assert _student(paths) == pytest.approx(printed, rel=0.04)
+        assert student(paths) == pytest.approx(printed, rel=0.04)
 
 
 # --- little to go by --------------------------------------------------------------------------------------------------

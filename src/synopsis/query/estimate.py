@@ -21,17 +21,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.predicates import EVERYWHERE, AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
+from synopsis.query.bins import LUMPS, Bins
+from synopsis.query.inference import NORMAL, Interval, differing, dot, student, within, worth
+from synopsis.query.mixtures import Mixture, interpolated, mixed
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes, Scales
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata
-
-#: A number this close to a grid value, in steps, is that value.
-_NEAR = 1e-3
-
-#: 97.5% of a normal distribution lie below this.
-_NORMAL = 1.959964
+from synopsis.sketch.strata import Strata
 
 #: So many paths' worth of doubt: few paths that look alike are weighed up with how rows differ without the condition.
 _DOUBT = 1.0
@@ -45,122 +42,12 @@ _HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 _TOGETHER = 0.5
 
-#: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
-_LUMPS = 0.5
-
 #: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
 #: other feature's bin, too.
 _UNSEEN = 2.0
 
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 _TAILS = 1.4
-
-Interval = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Bins:
-    """The bins of one feature in every stratum: strata x bins, as runs of the mass axis with a slope."""
-
-    axis: MassAxis
-    starts: Integers  #: fine codes
-    ends: Integers
-    tilt: Floats  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1)
-
-    @classmethod
-    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers | slice = slice(None)) -> Bins:
-        """The bins of the feature that stands at `position` in these strata, of the strata that are chosen."""
-        starts = strata.starts[position][chosen].astype(np.intp)
-        top = strata.top[position][chosen].astype(np.intp)
-        tilt = strata.tilt[position][chosen] * (TILT_LIMIT / TILT_STEPS)
-        return cls(axis, starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1), tilt)
-
-    @cached_property
-    def left(self) -> Floats:
-        """Where each bin begins on the mass axis."""
-        return self.axis.mass.take(self.starts)
-
-    @cached_property
-    def right(self) -> Floats:
-        """Where each bin ends on the mass axis."""
-        return self.axis.mass.take(self.ends)
-
-    @cached_property
-    def width(self) -> Floats:
-        """The mass of each bin; 1 where it is not used."""
-        width = self.right - self.left
-        return np.where(width > 0.0, width, 1.0)
-
-    def on_axis(self, ranges: Ranges) -> list[Interval]:
-        """Closed ranges of values as ranges of the mass axis, in order."""
-        if ranges == EVERYWHERE:
-            return [(0.0, float(self.axis.mass[-1]))]
-        step = self.axis.step
-        if not step:
-            edges = [(low, high) for low, high in ranges]
-        else:
-            steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
-            edges = [(low * step, high * step) for low, high in steps]
-        found = ((self.axis.below(low, included=False), self.axis.below(high, included=True)) for low, high in edges)
-        return [(low, high) for low, high in found if high > low]
-
-    def shares(self, ranges: Ranges) -> Floats:
-        """Of each bin: the share in the ranges."""
-        share = np.zeros(self.left.shape)
-        for low, high in self.on_axis(ranges):
-            share += self.below(high) - self.below(low)
-        return share
-
-    def below(self, mass: float | Floats) -> Floats:
-        """Of each bin: the share below a place on the mass axis."""
-        u = (np.minimum(np.maximum(mass, self.left), self.right) - self.left) / self.width
-        return np.asarray(u + self.tilt * (u * u - u))
-
-    def cuts(self, ranges: Ranges) -> list[Floats]:
-        """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        mass, found = self.axis.mass, []
-        for end in {end for pair in self.on_axis(ranges) for end in pair}:
-            code = int(np.searchsorted(mass, end, side="right")) - 1
-            if 0 <= code < mass.size - 1 and mass[code] < end:
-                left_open = self._left_open(code, float((end - mass[code]) / (mass[code + 1] - mass[code])))
-                if left_open > _NEAR:
-                    found.append(left_open * (self.below(float(mass[code + 1])) - self.below(float(mass[code]))))
-        return found
-
-    def _left_open(self, code: int, part: float) -> float:
-        """How much of a fine bin may be on the other side of an end that cuts it after this part.
-
-        All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
-        """
-        axis = self.axis
-        low, high = float(axis.low[code]), float(axis.high[code])
-        mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
-        reach = max(min(mean - low, high - mean), axis.step / 2)
-        value = low + part * (high - low)
-        near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
-        return max(math.sqrt(part * (1.0 - part)), abs(part - near) / _LUMPS)
-
-    def sums(self, ranges: Ranges) -> tuple[Floats, Floats]:
-        """Of each bin: the sums of values and of squares in the ranges, times the share."""
-        first, second = np.zeros(self.left.shape), np.zeros(self.left.shape)
-        flat, turned = (1 - self.tilt - 2 * self.tilt * self.left / self.width) / self.width, 2 * self.tilt
-        turned = turned / self.width**2
-        axis = self.axis
-        for low, high in self.on_axis(ranges):
-            for sums, total, moment in (
-                (first, axis.first, axis.first_moment),
-                (second, axis.second, axis.second_moment),
-            ):
-                sums += flat * self._between(total, low, high) + turned * self._between(moment, low, high)
-        return first, second
-
-    def _between(self, running: Floats, low: float, high: float) -> Floats:
-        """What a running total grows by over the part of each bin that lies in a range of the axis."""
-        if low <= 0.0 and high >= self.axis.mass[-1]:
-            return np.asarray(running.take(self.ends) - running.take(self.starts))
-        lower = np.where(self.left >= low, running.take(self.starts), self.axis.at(running, low))
-        upper = np.where(self.right <= high, running.take(self.ends), self.axis.at(running, high))
-        return np.where((self.right > low) & (self.left < high), upper - lower, 0.0)
 
 
 class _Paths(NamedTuple):
@@ -377,7 +264,7 @@ class Estimates:
     @cached_property
     def _worth(self) -> float:
         """How many live paths of equal weight would tell as much."""
-        return _worth(self._mass)
+        return worth(self._mass)
 
     @cached_property
     def _joint(self) -> tuple[Floats, Floats]:
@@ -558,10 +445,10 @@ class Estimates:
         x, y = (_padded(each.mean - each.average).take(key) for each, key in ((first, at), (second, beside)))
         wx, wy = weight * x, weight * y
         mx, my = wx.sum() / total, wy.sum() / total
-        s = _dot(weight, _padded(first.noise).take(at)) / total
-        t = _dot(weight, _padded(second.noise).take(beside)) / total
-        spread = (max(_dot(wx, x) / total - mx**2, 0.0) + s, max(_dot(wy, y) / total - my**2, 0.0) + t)
-        return _Pair(total, _dot(wx, y) / total - mx * my, *spread, s, t, x - mx, y - my, present)
+        s = dot(weight, _padded(first.noise).take(at)) / total
+        t = dot(weight, _padded(second.noise).take(beside)) / total
+        spread = (max(dot(wx, x) / total - mx**2, 0.0) + s, max(dot(wy, y) / total - my**2, 0.0) + t)
+        return _Pair(total, dot(wx, y) / total - mx * my, *spread, s, t, x - mx, y - my, present)
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -569,28 +456,28 @@ class Estimates:
         """Between which numbers the count lies, in 95 of 100 questions. Cost: like that of counting."""
         count, total = self.count(), float(self._rows.sum())
         if self._anything:
-            return _within(count, max(count - self._edge, 0.0), count + self._edge)
+            return within(count, max(count - self._edge, 0.0), count + self._edge)
         if not self._paths.weight.size:
             low, high = (float(each.sum()) for each in self._at_most(self._clause))
-            return _within(count, max(low - self._edge, 0.0), high + self._edge)
+            return within(count, max(low - self._edge, 0.0), high + self._edge)
         paths, held = self._paths, self._held
         reach, met, skew = self._reach, held, 0.0
         if isinstance(self._clause, Leaf):
             feature, shares = self._clause.feature, self._shares(self._clause)
             reach, met = self._luck_reach, shares.take(self._key(self._luck, feature))
             skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
-        chosen, _ = _differing(reach, met)
+        chosen, _ = differing(reach, met)
         usual = float(reach.sum()) / total if total > 0 else 0.0  # what a row that is rarely met stands for
         each = (chosen + _DOUBT * usual**2) / (count + _DOUBT * usual) if usual > 0 else 0.0
         rest = self._in_bins(paths, held * (1.0 - held)) + self._of_hours(paths, held - count / max(total, 1.0), None)
-        rest += (self._edge * count / max(total, 1.0) / _NORMAL) ** 2
-        rest += (_TOGETHER * _dot(self._live[0].weight, self._joint[1])) ** 2
-        rest += _LUMPS**2 * sum(float(amount.sum()) ** 2 for _, amount in self._lumps)
-        t = _NORMAL
+        rest += (self._edge * count / max(total, 1.0) / NORMAL) ** 2
+        rest += (_TOGETHER * dot(self._live[0].weight, self._joint[1])) ** 2
+        rest += LUMPS**2 * sum(float(amount.sum()) ** 2 for _, amount in self._lumps)
+        t = NORMAL
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
         half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return _within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
@@ -660,7 +547,7 @@ class Estimates:
 
     def _in_bins(self, paths: _Paths, noise: Floats) -> float:
         """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each."""
-        return _RUNS * _dot(paths.weight, noise)
+        return _RUNS * dot(paths.weight, noise)
 
     def _of_hours(self, paths: _Paths, influence: Floats, alive: Integers | None) -> float:
         """Squared error because nobody knows which rows of a cut day are in scope."""
@@ -672,7 +559,7 @@ class Estimates:
             return 0.0
         size = paths.weight[which] * np.sqrt(1.0 / part[which] - 1.0)
         total = float(size.sum())
-        return _HOURS**2 * total * _dot(size, influence[which] ** 2) / 2
+        return _HOURS**2 * total * dot(size, influence[which] ** 2) / 2
 
     @cached_property
     def _luck_reach(self) -> Floats:
@@ -692,20 +579,20 @@ class Estimates:
         rest = np.maximum(held * (noise + influence * influence) - mean * mean, 0.0)
         reach, worth = self._live_reach, self._worth
         if luck is None:
-            chosen, freedom = _differing(self._reach, self._spread_out(mean))
+            chosen, freedom = differing(self._reach, self._spread_out(mean))
         else:
-            chosen, freedom = _differing(self._luck_reach, luck)
+            chosen, freedom = differing(self._luck_reach, luck)
             reach = reach * (1.0 - self._covered).take(paths.stratum)
-        chosen = (worth * chosen + _DOUBT * usual * _dot(reach, held * held)) / (worth + _DOUBT)
+        chosen = (worth * chosen + _DOUBT * usual * dot(reach, held * held)) / (worth + _DOUBT)
         alive = None if paths is self._paths else self._alive
         together = 0.0
         if not self._anything:
             once, twice = self._joint
-            together = abs(_dot(paths.weight, twice * influence)) + _dot(paths.weight, once * np.sqrt(noise))
-        lumps = sum(_dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
+            together = abs(dot(paths.weight, twice * influence)) + dot(paths.weight, once * np.sqrt(noise))
+        lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
-        square = chosen + self._in_bins(paths, rest) + hours + (_TOGETHER * together) ** 2 + _LUMPS**2 * lumps
-        return _student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
+        square = chosen + self._in_bins(paths, rest) + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
+        return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
 
     def correlation_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the correlation lies, by Fisher's transformation."""
@@ -722,7 +609,7 @@ class Estimates:
         middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
         unseen *= _UNSEEN
         low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
-        return _within(r, max(low, -1.0), min(high, 1.0))
+        return within(r, max(low, -1.0), min(high, 1.0))
 
     def covariance_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the covariance lies."""
@@ -732,7 +619,7 @@ class Estimates:
             return math.nan, math.nan
         if not pair.x.size:
             most = math.sqrt(pair.square * pair.other)
-            return _within(pair.covariance, -most, most)
+            return within(pair.covariance, -most, most)
         vx = _padded(self.of(one).noise).take(self._live_key(one))
         vy = _padded(self.of(two).noise).take(self._live_key(two))
         x, y = pair.x, pair.y
@@ -742,7 +629,7 @@ class Estimates:
         low, high = pair.covariance - half, pair.covariance + half
         if not math.isnan(r):
             low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
-        return _within(pair.covariance, low, high)
+        return within(pair.covariance, low, high)
 
 
 def _leaves(clause: Clause) -> list[Leaf]:
@@ -785,49 +672,8 @@ def _independent(one: Numbers, two: Numbers) -> _Pair:
         (each.mass * (each.mean - each.average)).sum(axis=1) / np.maximum(each.mass.sum(axis=1), 1e-300)
         for each in (one, two)
     )
-    x, y = x - _dot(weight, x) / total, y - _dot(weight, y) / total
-    return _Pair(total, _dot(weight * x, y) / total, one.variance, two.variance)
-
-
-def _within(estimate: float, low: float, high: float) -> Interval:
-    """An interval that holds its estimate."""
-    return min(low, estimate), max(high, estimate)
-
-
-def _worth(mass: Floats) -> float:
-    """How many paths of equal weight would tell as much (Kish 1965)."""
-    total = float(mass.sum())
-    return total * total / _dot(mass, mass) if total > 0 else 0.0
-
-
-def _student(paths: float) -> float:
-    """97.5% of Student's distribution, of so many paths, lie below this (Abramowitz & Stegun 26.7.5).
-
-    >>> round(_student(11.0), 2), round(_student(1e6), 2)
-    (2.23, 1.96)
-    """
-    z, freedom = _NORMAL, max(paths - 1.0, 2.0)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
-
-
-def _dot(one: Floats, other: Floats) -> float:
-    """The sum of products, without the threads that BLAS would start for it: they cost more than they save."""
-    return float(np.einsum("i,i->", one, other))
-
-
-def _differing(reach: Floats, values: Floats) -> tuple[float, float]:
-    """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
-
-    Wolter (2007), 8.2; Satterthwaite (1946), the fourth moment of normal differences being three squares.
-    """
-    step = values[1:] - values[:-1]
-    step *= step
-    squares = np.multiply(reach[1:], step, out=step)
-    total, fourth = float(squares.sum()), _dot(squares, squares)
-    return total / 2, 3.0 * total * total / fourth if fourth > 0 else 0.0
+    x, y = x - dot(weight, x) / total, y - dot(weight, y) / total
+    return _Pair(total, dot(weight * x, y) / total, one.variance, two.variance)
 
 
 def _padded(table: Floats) -> Floats:
@@ -904,10 +750,10 @@ class Numbers:
         """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
         if not self.count > 0:
             return math.nan
-        return self.bins.axis.value(float(_interpolated(self._mixture, np.array([share]))[0]))
+        return self.bins.axis.value(float(interpolated(self._mixture, np.array([share]))[0]))
 
     @cached_property
-    def _mixture(self) -> _Mixture:
+    def _mixture(self) -> Mixture:
         used = self.mass > 0
         axis = self.bins.axis
         low, high = axis.mass[self.bins.starts[used]], axis.mass[self.bins.ends[used]]
@@ -917,7 +763,7 @@ class Numbers:
         if len(cut) == 1:  # a range that cuts a bin leaves some of its mass, all of it within the range
             pieces = [(np.maximum(low, cut[0][0]), np.minimum(high, cut[0][1]), mass)]
         begin, end, weight = (np.concatenate(part) for part in zip(*pieces, strict=True))
-        return _mixed(begin, np.maximum(end, begin), weight)
+        return mixed(begin, np.maximum(end, begin), weight)
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -963,12 +809,12 @@ class Numbers:
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
             skew = float((below * self.share * influence).sum())
-        return _within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
+        return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
 
     @cached_property
     def count_p95(self) -> Interval:
         """Between which numbers the count of values lies. Cost: that of another condition."""
-        return _within(self.count, *self.estimates.also(Leaf(self.feature)).count_p95())
+        return within(self.count, *self.estimates.also(Leaf(self.feature)).count_p95())
 
     @cached_property
     def average_p95(self) -> Interval:
@@ -977,9 +823,9 @@ class Numbers:
             return math.nan, math.nan
         lowest, highest = self._extremes
         if self._unheard:
-            return _within(self.average, lowest, highest)
+            return within(self.average, lowest, highest)
         low, high = self._sides(self.average, (self.mean - self.average) / self.count, self.noise / self.count**2)
-        return _within(self.average, max(low, lowest), min(high, highest))
+        return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
     def sum_p95(self) -> Interval:
@@ -989,7 +835,7 @@ class Numbers:
         whole = self.estimates
         if self._unheard:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
-            return _within(self.sum, min(ends), max(ends))
+            return within(self.sum, min(ends), max(ends))
         if whole._anything:
             low, high = self._sides(self.sum, self.mean, self.noise)
             edge = whole._edge * abs(self.average)
@@ -998,7 +844,7 @@ class Numbers:
         low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())
         mean = max(abs(each - self.average) for each in self.average_p95) * self.count
         down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
-        return _within(self.sum, self.sum - down, self.sum + up)
+        return within(self.sum, self.sum - down, self.sum + up)
 
     @cached_property
     def variance_p95(self) -> Interval:
@@ -1006,7 +852,7 @@ class Numbers:
         if not self.count > 0:
             return math.nan, math.nan
         if self._unheard:
-            return _within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
+            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
         away = self.mean - self.average
         influence = _TAILS * (away**2 + self.noise - self.variance) / self.count
         noise = (4 * away**2 * self.noise + 2 * self.noise**2) / self.count**2
@@ -1018,87 +864,21 @@ class Numbers:
     def deviation_p95(self) -> Interval:
         """Between which numbers the deviation lies."""
         low, high = self.variance_p95
-        return _within(self.deviation, math.sqrt(low), math.sqrt(high))
+        return within(self.deviation, math.sqrt(low), math.sqrt(high))
 
     def quantile_p95(self, share: float) -> Interval:
         """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
         if not self.count > 0:
             return math.nan, math.nan
         if self._unheard:
-            return _within(self.quantile(share), *self._extremes)
+            return within(self.quantile(share), *self._extremes)
         axis = self.bins.axis
-        at = float(_interpolated(self._mixture, np.array([share]))[0])
+        at = float(interpolated(self._mixture, np.array([share]))[0])
         left = self.bins.below(at)
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
         more, fewer = self._sides(0.0, (share - left) / self.count, left * (1 - left) / self.count**2)
-        low, high = (float(each) for each in _interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
+        low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
         last = axis.low.size - 1  # where a value lies in its fine bin is not known
         first = min(max(int(np.searchsorted(axis.mass, low, side="right")) - 1, 0), last)
         final = min(max(int(np.searchsorted(axis.mass, high)) - 1, 0), last)
-        return _within(axis.value(at), float(axis.low[first]), float(axis.high[final]))
-
-
-class _Mixture(NamedTuple):
-    """The distribution function of a mixture: straight lines between ends, and the mass reached at each."""
-
-    ends: Floats
-    reached: Floats
-    slope: Floats  #: beyond each end
-
-
-def _lowest_step(low: float, step: float) -> float:
-    """The number of steps of the lowest grid value in a closed range that begins at `low`.
-
-    Grid values may have come as float32, and so may the number somebody compares with: near a grid value, it is meant.
-    """
-    steps = low / step
-    if not math.isfinite(steps):
-        return steps
-    nearest = round(steps)
-    if abs(steps - nearest) > _NEAR:
-        return math.ceil(steps)
-    below = math.nextafter(low, -math.inf)  # v > a begins at the next number after a
-    return nearest + _plainer(below, low)
-
-
-def _highest_step(high: float, step: float) -> float:
-    """The number of steps of the highest grid value in a closed range that ends at `high`."""
-    return -_lowest_step(-high, step)
-
-
-def _plainer(one: float, other: float) -> bool:
-    """Whether a person or a float32 column would rather have written the first of two neighbouring numbers.
-
-    >>> _plainer(21.1, math.nextafter(21.1, 99.0)), _plainer(math.nextafter(21.1, 0.0), 21.1)
-    (True, False)
-    """
-    single = [float(np.float32(number)) == number for number in (one, other)]
-    if single[0] != single[1]:
-        return single[0]
-    return len(repr(one)) < len(repr(other))
-
-
-def _mixed(low: Floats, high: Floats, mass: Floats) -> _Mixture:
-    """A mixture of flat pieces and points."""
-    flat = high > low
-    density = np.where(flat, mass / np.where(flat, high - low, 1.0), 0.0)
-    ends = np.concatenate((low, high))
-    order = np.argsort(ends)
-    ends = ends[order]
-    slope = np.cumsum(np.concatenate((density, -density))[order])
-    jumps = np.concatenate((np.where(flat, 0.0, mass), np.zeros(mass.size)))[order]
-    reached = np.cumsum(jumps)
-    reached[1:] += np.cumsum(slope[:-1] * np.diff(ends))
-    return _Mixture(ends, reached, slope)
-
-
-def _interpolated(mixture: _Mixture, share: Floats) -> Floats:
-    """The quantiles of a mixture."""
-    ends, reached, slope = mixture
-    wanted = share * reached[-1]
-    at = np.clip(np.searchsorted(reached, wanted), 0, ends.size - 1)
-    before = np.maximum(at - 1, 0)
-    gap = ends[at] - ends[before]
-    rise = slope[before] * gap
-    part = np.divide(wanted - reached[before], rise, out=np.ones(rise.size), where=rise > 0)
-    return np.asarray(ends[before] + gap * np.clip(part, 0.0, 1.0))
+        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))

@@ -111,9 +111,12 @@ def _add(
     committed: tuple[Written, ...] = ()
     try:
         if summary is not None or (state is None and spec.exact_at is None):
-            adding = _Paths.planned(spark, observed, spec, summary, bar)
+            with progress.watched(spark, "planning", bar):
+                found = paths.statistics(observed)
+            rejected = _accepted(found.outcome, source, strict)
+            adding = _Paths.planned(spark, observed, spec, found, summary, bar)
             if adding is not None:
-                report, committed = _add_paths(adding, source, store, name, strict, attempt, began)
+                report, committed = _add_paths(adding, rejected, store, name, attempt, began)
                 return report
         layout = state.layout if state else planner.promised(spec) or _planned(spark, observed, spec, bar)
         with progress.watched(spark, "summing", bar):
@@ -176,19 +179,22 @@ class _Paths:
 
     @classmethod
     def planned(
-        cls, spark: SparkSession, observed: Observations, spec: Spec, before: Summary | None, bar: progress.Show
+        cls,
+        spark: SparkSession,
+        observed: Observations,
+        spec: Spec,
+        found: paths.Statistics,
+        before: Summary | None,
+        bar: progress.Show,
     ) -> _Paths | None:
         """With the layout of the summary that is there, or a new one; None where the budget has no room for any."""
+        if before is not None:
+            return cls(spark, observed, spec, found, before.scales, before.contexts, before.layout, bar)
         with progress.watched(spark, "planning", bar):
-            found = paths.statistics(observed)
-            if before is None and found.outcome.rows:
-                cost = paths.plan(observed, spec, found, spec.memory)
-                if cost is None:
-                    return None
-                return cls(spark, observed, spec, found, cost.scales, cost.contexts, cost.layout, bar)
-        if before is None:  # nothing to plan from: what is added says why
-            return cls(spark, observed, spec, found, Scales.fit(np.empty((len(spec.features), 0))), *_NOTHING, bar)
-        return cls(spark, observed, spec, found, before.scales, before.contexts, before.layout, bar)
+            cost = paths.plan(observed, spec, found, spec.memory)
+        if cost is None:
+            return None
+        return cls(spark, observed, spec, found, cost.scales, cost.contexts, cost.layout, bar)
 
     def fits(self, before: Summary) -> bool:
         """Whether a summary has the same layout."""
@@ -214,15 +220,11 @@ class _Paths:
             return paths.summarised(self.observed, self.spec, self.scales, self.contexts, self.layout, expected)
 
 
-_NOTHING = (Contexts(np.empty((0, 2), np.int64), np.empty((0, 0, 0), np.uint8)), PathLayout(1, 1, 1.0, 1, True))
-
-
 def _add_paths(
-    adding: _Paths, source: str, store: Store, name: str, strict: bool, attempt: str, began: float
+    adding: _Paths, rejected: int, store: Store, name: str, attempt: str, began: float
 ) -> tuple[Report, tuple[Written, ...]]:
     """Make the summary of one batch, add it to what is there, and commit the sum; also the files that are committed."""
     outcome, spec = adding.found.outcome, adding.spec
-    rejected = _accepted(outcome, source, strict)
     new = adding.summary()
     if store.state() is None and (finer := adding.finer(new)) is not None:
         adding, new = finer, finer.summary()
