@@ -107,6 +107,13 @@ def test_buckets_of_time_add_up_and_cells_too_fine_are_refused(database: syn.Dat
         database.query("SELECT COUNT(*) GROUP BY CELL(9)")
 
 
+def test_hours_of_moving_objects_add_up(database: syn.Database) -> None:
+    answer = database.query("SELECT BUCKET('6h') AS b, COUNT(*) AS n, MAX(speed) AS m GROUP BY BUCKET('6h')")
+    assert len(answer) == 41
+    assert sum(row["n"].estimate for row in answer.rows) == pytest.approx(COUNT, rel=0.01)
+    assert {row["n"].guarantee for row in answer.rows} == {"certain"}
+
+
 def test_days_and_cells_without_a_condition_are_exact(database: syn.Database, rows: pa.Table) -> None:
     for span, unit in (("1d", "day"), ("1mo", "month")):
         answer = database.query(f"SELECT BUCKET('{span}') AS b, COUNT(*) AS n GROUP BY BUCKET('{span}')")

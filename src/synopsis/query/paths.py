@@ -24,7 +24,7 @@ from synopsis.query.binding import Plan, Scope, Statistic
 from synopsis.query.estimate import Estimates
 from synopsis.query.finish import Found
 from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
-from synopsis.query.tree import CellKey
+from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch import blocks
@@ -49,7 +49,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
     features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
-    opened = _Opened.of(summary, layout, asked.scope, features or (0,))
+    opened = _Opened.of(summary, layout, asked, features or (0,))
     groups = list(_groups(opened, asked))
     values = {
         each: _gathered([group.statistic(each) for group in groups], is_count=each.function == "count")
@@ -62,7 +62,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
     """What a question looks at: blocks, bytes, places, days, paths. Cost: that of opening what it touches."""
     features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
-    opened = _Opened.of(summary, layout, asked.scope, features or (0,))
+    opened = _Opened.of(summary, layout, asked, features or (0,))
     before = np.append(0, np.cumsum(opened.chosen))
     looked_at = [each for each in summary.blocks if before[each.place_high + 1] > before[each.place_low]]
     needed = summary.contexts.needed(set(opened.features))
@@ -128,12 +128,15 @@ class _Opened:
     whereabouts: Whereabouts | None = None  #: of moving objects
 
     @classmethod
-    def of(cls, summary: Summary, layout: Layout, scope: Scope, features: tuple[int, ...]) -> _Opened:
+    def of(cls, summary: Summary, layout: Layout, asked: Plan, features: tuple[int, ...]) -> _Opened:
         """The strata of all places in scope that have days in scope."""
+        scope = asked.scope
         begin, end = scope.from_us, scope.until_us
         whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
         chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
-        features += () if whereabouts is None else whereabouts.features
+        if whereabouts is not None:
+            timed = begin is not None or end is not None
+            features += whereabouts.features(timed or any(isinstance(key, BucketKey) for key in asked.groups))
         before = np.append(0, np.cumsum(chosen))
         parts = []
         if begin is None or end is None or begin < end:

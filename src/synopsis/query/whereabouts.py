@@ -55,12 +55,10 @@ class Whereabouts:
             inside, touched = inside & whole, touched & some
         return cls(summary, scope, cells, touched, inside, len(layout.features))
 
-    @property
-    def features(self) -> tuple[int, ...]:
+    def features(self, cuts_days: bool) -> tuple[int, ...]:
         """The features that paths of cut cells and days are asked for."""
         place = () if self.inside[self.touched].all() else (self.first, self.first + 1)
-        timed = self.scope.from_us is not None or self.scope.until_us is not None
-        return (*place, self.first + 2) if timed else place
+        return (*place, self.first + 2) if cuts_days else place
 
     def within(
         self,
