@@ -109,7 +109,7 @@ def test_buckets_of_time_add_up_and_cells_too_fine_are_refused(database: syn.Dat
 
 def test_hours_of_moving_objects_add_up(database: syn.Database) -> None:
     answer = database.query("SELECT BUCKET('6h') AS b, COUNT(*) AS n, MAX(speed) AS m GROUP BY BUCKET('6h')")
-    assert len(answer) == 41
+    assert len(answer) == 4 * 11  # of the first and the last day nobody knows which hours were empty
     assert sum(row["n"].estimate for row in answer.rows) == pytest.approx(COUNT, rel=0.01)
     assert {row["n"].guarantee for row in answer.rows} == {"certain"}
 
