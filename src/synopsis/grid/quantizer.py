@@ -52,7 +52,7 @@ class Quantizer:
     def __post_init__(self) -> None:
         for name in ("edges", "atoms"):
             array = np.array(getattr(self, name), dtype=np.float64)
-            if array.ndim != 1 or not np.isfinite(array).all() or (np.diff(array) <= 0.0).any():
+            if array.ndim != 1 or not np.isfinite(array).all() or (array[1:] <= array[:-1]).any():
                 raise ValueError(f"{name} of a quantizer ascend and are finite; got {array}")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
