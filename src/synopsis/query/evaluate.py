@@ -42,15 +42,19 @@ _OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
 def ask(strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None) -> Answer:
     """The answer to a question in SQL or as JSON, from the summary where there is one."""
     text, layout = canonical(text), strands.layout
-
-    def answering(asked: Plan) -> Found:
-        return of_strands(strands, asked) if summary is None else paths.of_summary(summary, layout, asked)
-
+    answering = answering_of(strands, summary)
     question = question_of(text)
     if summary is not None and thresholds(question.scope):
         return finish(*answered(question, layout, answering), layout)
     asked = plan(text, layout)
     return finish(asked, answering(asked), layout)
+
+
+def answering_of(strands: Strands, summary: Summary | None) -> Callable[[Plan], Found]:
+    """Who finds the statistics of a plan: the summary where there is one, else the strands."""
+    if summary is None:
+        return lambda asked: of_strands(strands, asked)
+    return lambda asked: paths.of_summary(summary, strands.layout, asked)
 
 
 def of_strands(strands: Strands, asked: Plan) -> Found:

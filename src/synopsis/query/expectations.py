@@ -13,12 +13,11 @@ import numpy as np
 
 from synopsis.grid import geohash
 from synopsis.query.binding import Plan, Scope, Statistic
-from synopsis.query.paths import of_summary
+from synopsis.query.paths import day_us, of_summary
 from synopsis.query.predicates import And, Between
 from synopsis.query.values import Value
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.summary import Summary
-from synopsis.sketch.tallies import DAY_US
 
 #: Lengths of geohashes, and how many days go with them.
 _SIZES: Final = ((4, 10), (3, 60), (2, 240))
@@ -81,7 +80,8 @@ def _plans(summary: Summary, layout: Layout, random: np.random.Generator, questi
             summary.latitude[[place]], summary.longitude[[place]], length * geohash.BITS_PER_CHARACTER
         )
         begin = int(random.integers(first, max(last - span, first) + 1))
-        scope = Scope((str(geohash.to_text(cell, length)[0]),), begin * DAY_US, (begin + span) * DAY_US)
+        from_us, until_us = (int(each) for each in day_us(np.array([begin, begin + span]), layout))
+        scope = Scope((str(geohash.to_text(cell, length)[0]),), from_us, until_us)
         predicates = number // len(_SIZES) % (_MOST_PREDICATES + 1)
         chosen = random.choice(features, min(predicates, features), replace=False)
         conditions = []

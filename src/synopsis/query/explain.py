@@ -10,7 +10,7 @@ from typing import Any
 from synopsis.core.sizes import format_bytes
 from synopsis.query import paths
 from synopsis.query.binding import Plan, Scope, Statistic, bind
-from synopsis.query.evaluate import of_strands
+from synopsis.query.evaluate import answering_of
 from synopsis.query.finish import Found, finish
 from synopsis.query.predicates import EVERYTHING
 from synopsis.query.scope import select
@@ -48,13 +48,9 @@ class Explanation:
 def explain(strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None) -> Explanation:
     """Answer a question and tell how. Cost: that of the answer, and of looking at its scope once more."""
     text, layout, marks = canonical(text), strands.layout, [time.perf_counter()]
-
-    def answering(asked: Plan) -> Found:
-        return of_strands(strands, asked) if summary is None else paths.of_summary(summary, layout, asked)
-
-    question_of.__wrapped__(text)  # as if it were new
+    answering = answering_of(strands, summary)
+    question = question_of.__wrapped__(text)  # as if it were new
     marks.append(time.perf_counter())
-    question = question_of(text)
     if summary is not None and thresholds(question.scope):
         asked, found = answered(question, layout, answering)
         marks += [marks[-1], time.perf_counter()]

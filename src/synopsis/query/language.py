@@ -134,7 +134,8 @@ class _Reader:
         if not self.tokens:
             raise BadQuery("the question is empty; ask for example SELECT COUNT(*)")
         if self.tokens[0].token_type != TokenType.SELECT:
-            raise self._bad(f"a question begins with SELECT, not {self.tokens[0].text!r}", self.tokens[0].start)
+            remedy = "; ask db.explain(...)" if self.tokens[0].text.upper() == "EXPLAIN" else ""
+            raise self._bad(f"a question begins with SELECT, not {self.tokens[0].text!r}{remedy}", self.tokens[0].start)
         try:
             statements = [statement for statement in dialect.parser().parse(self.tokens, text) if statement]
         except ParseError as error:

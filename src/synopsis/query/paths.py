@@ -48,8 +48,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
-    features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
-    opened = _Opened.of(summary, layout, asked, features or (0,))
+    opened = _Opened.of(summary, layout, asked)
     groups = list(_groups(opened, asked))
     values = {
         each: _gathered([group.statistic(each) for group in groups], is_count=each.function == "count")
@@ -61,8 +60,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
     """What a question looks at: blocks, bytes, places, days, paths. Cost: that of opening what it touches."""
-    features = tuple(sorted({*_features(asked.condition), *(f for each in asked.statistics for f in each.features)}))
-    opened = _Opened.of(summary, layout, asked, features or (0,))
+    opened = _Opened.of(summary, layout, asked)
     before = np.append(0, np.cumsum(opened.chosen))
     looked_at = [each for each in summary.blocks if before[each.place_high + 1] > before[each.place_low]]
     needed = summary.contexts.needed(set(opened.features))
@@ -128,9 +126,11 @@ class _Opened:
     whereabouts: Whereabouts | None = None  #: of moving objects
 
     @classmethod
-    def of(cls, summary: Summary, layout: Layout, asked: Plan, features: tuple[int, ...]) -> _Opened:
-        """The strata of all places in scope that have days in scope."""
+    def of(cls, summary: Summary, layout: Layout, asked: Plan) -> _Opened:
+        """The strata of all places in scope that have days in scope, with the features that the question names."""
         scope = asked.scope
+        named = {*_features(asked.condition), *(feature for each in asked.statistics for feature in each.features)}
+        features = tuple(sorted(named)) or (0,)
         begin, end = scope.from_us, scope.until_us
         whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
         chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
@@ -171,7 +171,7 @@ class _Opened:
         share = np.where(self.chosen[strata.day_place], share, 0.0)
         if self.whereabouts is None:
             return _Covered(share)
-        starts = _day_us(strata.day, self.layout)
+        starts = day_us(strata.day, self.layout)
         return _Covered(*self.whereabouts.within(strata, self.features, share, starts, begin, end))
 
 
@@ -191,7 +191,7 @@ def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
     return chosen
 
 
-def _day_us(day: Integers, layout: Layout) -> Integers:
+def day_us(day: Integers, layout: Layout) -> Integers:
     """The first instant of each day."""
     if layout.timezone == "UTC":
         return day * DAY_US
@@ -211,14 +211,14 @@ def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None)
     if begin is not None:
         touched &= _past_us(strata.run_first + strata.run_days - 1, layout) > begin
     if end is not None:
-        touched &= _day_us(strata.run_first, layout) < end
+        touched &= day_us(strata.run_first, layout) < end
     return touched
 
 
 def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
     if begin is None and end is None:
         return np.ones(strata.day_rows.size)
-    first, last = _day_us(strata.day, layout), _past_us(strata.day, layout)
+    first, last = day_us(strata.day, layout), _past_us(strata.day, layout)
     left = first if begin is None else np.maximum(first, begin)
     right = last if end is None else np.minimum(last, end)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
@@ -273,12 +273,12 @@ def _buckets(opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, _Cover
         if span is None:
             yield 0, covered
             return
-        own = span.ordinals(_day_us(strata.day, layout), layout.zone)
+        own = span.ordinals(day_us(strata.day, layout), layout.zone)
         for ordinal in np.unique(own[(strata.day_rows > 0) & (covered.share > 0.0)]):
             yield int(ordinal), covered.but(own == ordinal)
         return
     days = strata.day[strata.day_rows > 0]
-    ends_us = _day_us(days.min(), layout), _past_us(days.max(), layout) - 1
+    ends_us = day_us(days.min(), layout), _past_us(days.max(), layout) - 1
     first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), layout.zone))
     ordinals = np.arange(first, last + 1)
     starts, reach = span.starts_us(ordinals, layout.zone), span.reach_us(ordinals, layout.zone)
