@@ -3,87 +3,42 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 
 from synopsis.core.sizes import format_bytes
-from synopsis.core.spec import Spec
-from synopsis.query.answer import Answer, AsOf
-from synopsis.query.evaluate import ask
+from synopsis.query.answer import AsOf
 from synopsis.query.expectations import expected
-from synopsis.query.explain import Explanation, explain
+from synopsis.query.relation import Relation
+from synopsis.query.spelling import condition_of
+from synopsis.query.tree import EVERYTHING
 from synopsis.sketch.layout import Layout
-from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
-from synopsis.sketch.tree import Tree
+from synopsis.sketches import Sketch
 from synopsis.store.store import State, Store
 from synopsis.store.watermarks import watermark_us
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Database:
+class Database(Sketch):
     """One committed state of a sketch, held in memory; open it again to see later commits."""
 
     def __init__(self, store: Store, state: State) -> None:
         self._store, self._state = store, state
-        self.strands: Strands = store.strands(state)
-        self.summary: Summary | None = store.summary(state)
         latest_us = watermark_us(store, state)
         watermark = None if latest_us is None else _EPOCH + timedelta(microseconds=latest_us)
-        self.as_of = AsOf(state.version, watermark)  #: the commit, and the latest instant that its rows had reached
-
-    @property
-    def spec(self) -> Spec:
-        """What the sketch was asked to be."""
-        return self._state.spec
-
-    @property
-    def layout(self) -> Layout:
-        """What it is."""
-        return self._state.layout
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that can be asked for."""
-        return self._state.layout.features
-
-    def query(self, text: str | Mapping[str, Any]) -> Answer:
-        """Answer a question, in SQL or as JSON. Cost: in proportion to the strands, or strata and paths, touched."""
-        begun = time.perf_counter()
-        answer = ask(self.strands, text, self.summary)
-        return answer.stamped(time.perf_counter() - begun, self.as_of)
-
-    def explain(self, text: str | Mapping[str, Any]) -> Explanation:
-        """How a question is answered: what it touches, what makes each interval as wide as it is, time by stage."""
-        words = text.lstrip() if isinstance(text, str) else ""
-        plain = words[len("EXPLAIN") :] if words[:8].upper() == "EXPLAIN " else text
-        return explain(self.strands, plain, self.summary)
+        where = EVERYTHING if state.where is None else condition_of(state.where)
+        super().__init__(
+            Relation(store.strands(state), store.summary(state), where), state.spec, AsOf(state.version, watermark)
+        )
 
     def rejects(self) -> pa.Table:
         """The rows that builds set aside: batch, reason, and the row as JSON."""
         return self._store.rejects(self._state)
-
-    @cached_property
-    def tree(self) -> Tree:
-        """The strands as the paper's tree, planes ordered by fan-out."""
-        return Tree.of_strands(self.strands).compacted()
-
-    @property
-    def rows(self) -> int:
-        """How many rows it holds."""
-        return int(self.strands.rows.sum()) if self.summary is None else self.summary.rows
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the sketch takes in memory."""
-        return self.strands.nbytes if self.summary is None else self.summary.nbytes
 
     def info(self) -> dict[str, Any]:
         """What the sketch is, as plain values: layout, exactness, bytes by part, batches."""

@@ -33,7 +33,7 @@ Row = tuple[float | None, ...]
 
 
 def condition(where: str) -> Condition:
-    return bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).condition
+    return bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).parts[0].condition
 
 
 def holds(clause: Clause, row: Row) -> bool:
@@ -130,15 +130,15 @@ def test_a_comparison_is_a_condition_on_the_position_of_its_feature(where: str, 
 def test_place_and_time_go_to_the_scope_and_features_to_the_condition() -> None:
     text = "SELECT COUNT(*) WHERE rh > 1 AND (location = 'dj' AND (time < '1970-01-02' AND\n temp_c IS NULL))"
     bound = bind(read(text), LAYOUT)
-    assert bound.scope == Scope(prefixes=("dj",), until_us=86_400_000_000)
-    assert bound.condition == And((Between(1, 1.0, low_closed=False), IsNull(0)))
+    assert bound.parts[0].scope == Scope(prefixes=("dj",), until_us=86_400_000_000)
+    assert bound.parts[0].condition == And((Between(1, 1.0, low_closed=False), IsNull(0)))
     assert bound.condition_place == Place(1, 23)
 
 
 def test_without_a_condition_on_features_everything_is_selected() -> None:
     for where in ("", " WHERE location = 'dj'", " WHERE location LIKE '%' OR rh > 3"):
         bound = bind(read(f"SELECT COUNT(*){where}"), LAYOUT)
-        assert (bound.condition, bound.condition_place) == (EVERYTHING, None)
+        assert (bound.parts[0].condition, bound.condition_place) == (EVERYTHING, None)
 
 
 def test_a_quantile_is_bound_with_its_share_and_a_median_is_one() -> None:
@@ -156,10 +156,13 @@ def test_a_quantile_is_bound_with_its_share_and_a_median_is_one() -> None:
 
 def test_plans_that_ask_the_same_are_equal_and_a_question_asked_twice_is_bound_once() -> None:
     text = "SELECT MEDIAN(rh) AS m WHERE rh > 1 AND BOX(1, 2, 3, 4)"
-    assert plan(text, LAYOUT) is plan(text, LAYOUT)
-    same = plan("SELECT\n PERCENTILE(rh, .5) AS m WHERE\n 1 < rh AND box(1, 2, 3.0, 4)", LAYOUT)
-    assert plan(text, LAYOUT) == same
-    assert hash(plan(text, LAYOUT)) == hash(same)
+    found = plan(read(text), LAYOUT, text)
+    assert plan(read(text), LAYOUT, text) is found
+    other = "SELECT\n PERCENTILE(rh, .5) AS m WHERE\n 1 < rh AND box(1, 2, 3.0, 4)"
+    same = plan(read(other), LAYOUT, other)
+    assert found == same
+    assert found is not same  # they point at different places
+    assert hash(found) == hash(same)
 
 
 @pytest.mark.parametrize("word", ["AND", "OR"])

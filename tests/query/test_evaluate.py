@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import duckdb
 import numpy as np
@@ -23,7 +24,12 @@ from numpy.typing import NDArray
 from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query.evaluate import ask
+from synopsis.query.answer import Answer
+from synopsis.query.binding import bind
+from synopsis.query.evaluate import ask, of_strands
+from synopsis.query.finish import finish
+from synopsis.query.language import read
+from synopsis.query.tree import Question
 from synopsis.query.values import Value
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
@@ -258,15 +264,19 @@ def questions(draw: st.DrawFn) -> Asked:
     )
 
 
+def as_asked(strands: Strands, text: str) -> Answer:
+    """The answer with buckets as fine as asked, however strands lie across them."""
+    asked = bind(cast("Question", read(text)), strands.layout)
+    return finish(asked, of_strands(strands, asked), strands.layout)
+
+
 @given(questions())
 @settings(max_examples=400, deadline=None)
 def test_any_question_is_answered_as_its_rows_would(question: Asked) -> None:
     data, keys = question.data, question.keys
-    try:
-        answer = ask(data.strands, question.text)
-    except NotKept:  # cells so fine that a strand lies in several
-        assume(not any(key.startswith("CELL") and 5 * int(key[5]) > data.layout.bits for key in keys))
-        raise
+    # Cells so fine that a strand lies in several are answered by coarser ones.
+    assume(not any(note.startswith("CELL") for note in ask(data.strands, question.text).notes))
+    answer = as_asked(data.strands, question.text)
     rows_of: dict[tuple[object, ...], list[int]] = {}
     for row, (group, in_scope) in enumerate(zip(question.groups(), question.scope(), strict=True)):
         if in_scope:
@@ -458,7 +468,7 @@ def test_a_bucket_key_is_a_datetime_in_the_zone_of_the_sketch() -> None:
 
 
 def test_buckets_that_strands_lie_across_are_certain_and_add_up_at_most() -> None:
-    weeks = ask(WEATHER.strands, "SELECT COUNT(*) GROUP BY BUCKET('1w')").rows
+    weeks = as_asked(WEATHER.strands, "SELECT COUNT(*) GROUP BY BUCKET('1w')").rows
     counts = [row["COUNT(*)"] for row in weeks]
     assert "certain" in {count.guarantee for count in counts}
     assert sum(count.low for count in counts) < WEATHER.instants_us.size < sum(count.high for count in counts)
@@ -474,14 +484,41 @@ def test_cells_finer_than_the_sketch_are_told_apart_where_boxes_allow_it() -> No
     row = ask(one, "SELECT COUNT(*) GROUP BY CELL(7)").rows[0]
     assert row["CELL(7)"] == geohash.to_text(geohash.encode(10.1, 20.1, 35), 7)
     assert row["COUNT(*)"] == Value(2, 2, 2, "exact")
-    with pytest.raises(NotKept, match=r"the finest that remains is CELL\(3\)"):
-        ask(coarse, "SELECT COUNT(*) GROUP BY CELL(7)")
-    assert len(ask(coarse, "SELECT COUNT(*) GROUP BY CELL(3)")) == 1
+    coarser = ask(coarse, "SELECT COUNT(*) GROUP BY CELL(7)")
+    assert coarser.notes == ("CELL(7) is finer than what this sketch keeps: CELL(3) stands in",)
+    assert [row["CELL(7)"] for row in coarser] == [
+        row["CELL(3)"] for row in ask(coarse, "SELECT CELL(3) GROUP BY CELL(3)")
+    ]
+    with pytest.raises(NotKept, match=r"line 1, column 26: CELL\(7\) is finer .* ask for CELL\(3\), or without strict"):
+        ask(coarse, "SELECT COUNT(*) GROUP BY CELL(7)", strict=True)
 
 
-def test_buckets_so_fine_that_they_would_explode_are_refused_naming_the_finest() -> None:
+def test_buckets_finer_than_the_sketch_are_answered_by_its_own_with_start_and_end() -> None:
+    answer = ask(WEATHER.strands, "SELECT BUCKET('1s') AS t, COUNT(*) AS n GROUP BY BUCKET('1s') ORDER BY t DESC")
+    months = ask(WEATHER.strands, "SELECT BUCKET('1mo') AS t, COUNT(*) AS n GROUP BY BUCKET('1mo') ORDER BY t DESC")
+    assert answer.rows == months.rows
+    assert answer.notes == ("BUCKET('1s') is finer than what this sketch keeps: BUCKET('1mo') stands in",)
+    assert answer.notes[0] in repr(answer)
+    table = answer.to_arrow()
+    assert table["t end"].to_pylist()[1:] == table["t"].to_pylist()[:-1]
+    with pytest.raises(NotKept, match=r"BUCKET\('1s'\) is finer .* ask for BUCKET\('1mo'\), or without strict"):
+        ask(WEATHER.strands, "SELECT COUNT(*) GROUP BY BUCKET('1s')", strict=True)
+
+
+def test_buckets_of_another_zone_that_would_explode_are_refused_naming_the_finest() -> None:
+    asked = bind(cast("Question", read("SELECT COUNT(*) GROUP BY BUCKET('1s')")), WEATHER.strands.layout)
     with pytest.raises(NotKept, match=r"BUCKET\('1s'\) would cut .* the finest bucket that remains is BUCKET\('1mo'\)"):
-        ask(WEATHER.strands, "SELECT COUNT(*) GROUP BY BUCKET('1s')")
+        of_strands(WEATHER.strands, asked)
+
+
+def test_buckets_of_another_zone_cut_strands_and_hold_their_rows() -> None:
+    answer = ask(WEATHER.strands, "SELECT BUCKET('1mo', 'Pacific/Auckland') AS m, COUNT(*) AS n GROUP BY m")
+    local = pa.array(WEATHER.instants_us, pa.timestamp("us", "UTC")).to_pandas().dt.tz_convert("Pacific/Auckland")
+    truth = local.groupby([local.dt.year, local.dt.month]).size()
+    assert [(row["m"].year, row["m"].month) for row in answer] == list(truth.index)
+    assert all(row["n"].low <= true <= row["n"].high for row, true in zip(answer, truth, strict=True))
+    assert {row["n"].guarantee for row in answer} == {"certain"}
+    assert answer.rows[0]["m"].tzinfo is not None
 
 
 @pytest.mark.parametrize(
@@ -499,7 +536,7 @@ def test_the_hour_that_happens_twice_is_cut_and_never_lost(times: list[str], qua
     instants_us = np.array([f"2024-10-27T{time}" for time in times], dtype="datetime64[us]").astype(np.int64)
     layout, size = Layout(("rain",), 20, "1d", "Europe/Paris"), len(times)
     strands = Strands.of(layout, np.full(size, 48.8), np.full(size, 2.3), instants_us, np.zeros((1, size)))
-    rows = ask(strands, "SELECT COUNT(*) GROUP BY BUCKET('15m')").rows
+    rows = as_asked(strands, "SELECT COUNT(*) GROUP BY BUCKET('15m')").rows
     by_clock = {row["BUCKET('15m')"].strftime("%H:%M"): row["COUNT(*)"] for row in rows}
     for quarter, count in quarters.items():
         assert by_clock[quarter].low <= count <= by_clock[quarter].high

@@ -8,12 +8,13 @@ from tests.query.test_paths import KEPT, PLAIN
 
 from synopsis.core.errors import BadQuery
 from synopsis.query.explain import explain
+from synopsis.query.relation import Relation
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 
 
 def told(text, data=PLAIN):
-    return explain(Strands.empty(data.layout), text, data.summary).facts
+    return explain(Relation(Strands.empty(data.layout), data.summary), text).facts
 
 
 def test_what_is_touched_is_counted():
@@ -42,7 +43,7 @@ def test_each_column_says_what_is_in_the_way_of_more(text, column, why):
 
 
 def test_stages_are_timed_and_the_whole_is_text():
-    found = explain(Strands.empty(PLAIN.layout), "SELECT COUNT(*) WHERE BOX(-9, -9, 9, 9)", PLAIN.summary)
+    found = explain(Relation(Strands.empty(PLAIN.layout), PLAIN.summary), "SELECT COUNT(*) WHERE BOX(-9, -9, 9, 9)")
     assert list(found.facts["times"]) == ["parse", "plan", "evaluate", "finish"]
     assert "scope      a box, all times" in str(found)
 
@@ -56,10 +57,10 @@ def test_strands_are_inside_or_cut():
     layout = Layout(("temp",), 20, "1d")
     us = np.arange(48) * 3_600_000_000
     strands = Strands.of(layout, np.full(48, 9.0), np.full(48, 8.0), us, np.arange(48.0)[None, :])
-    facts = explain(strands, "SELECT MEAN(temp), COUNT(*) WHERE time < '1970-01-02T12:00'").facts
+    facts = explain(Relation(strands), "SELECT MEAN(temp), COUNT(*) WHERE time < '1970-01-02T12:00'").facts
     assert facts["touched"] == {"strands": "2", "inside": "1", "cut": "1"}
     assert "1 strands are cut" in facts["columns"]["MEAN(temp)"]
-    assert explain(strands, "SELECT MEAN(temp)").facts["columns"]["MEAN(temp)"] == "exact"
+    assert explain(Relation(strands), "SELECT MEAN(temp)").facts["columns"]["MEAN(temp)"] == "exact"
 
 
 def test_a_bad_question_is_refused_as_ever():

@@ -13,6 +13,7 @@ import pytest
 from synopsis.core.errors import BadQuery, UnknownFeature
 from synopsis.query.binding import bind
 from synopsis.query.language import read
+from synopsis.query.tree import Question
 from synopsis.sketch.layout import Layout
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -32,7 +33,8 @@ def pairs(path: Path) -> list[tuple[str, str]]:
 def printed(question: str) -> str:
     try:
         tree = read(question)
-        bind(tree, LAYOUT)
+        for part in [tree] if isinstance(tree, Question) else [each.question for each in getattr(tree, "sources", ())]:
+            bind(part, LAYOUT)
     except BadQuery as refusal:
         return f"{type(refusal).__name__}: {refusal}"
     return str(tree)
@@ -61,12 +63,12 @@ def test_questions_that_ask_the_same_are_equal_wherever_their_words_stand() -> N
 
 def test_a_thousand_conditions_are_read() -> None:
     question = read("SELECT COUNT(*) WHERE " + " AND ".join(["location LIKE 'dj%'"] * 1000))
-    assert bind(question, LAYOUT).scope.prefixes == ("dj",)
+    assert bind(question, LAYOUT).parts[0].scope.prefixes == ("dj",)
 
 
 def test_thousands_of_geohashes_joined_by_or_are_a_list_of_them() -> None:
     question = read("SELECT COUNT(*) WHERE " + " OR ".join(["location LIKE 'dj%'", "location = 'dn'"] * 1500))
-    assert bind(question, LAYOUT).scope.prefixes == ("dj", "dn")
+    assert bind(question, LAYOUT).parts[0].scope.prefixes == ("dj", "dn")
 
 
 def test_every_example_of_the_page_on_the_language_is_read_and_bound(repository: Path) -> None:
@@ -89,8 +91,6 @@ def test_a_question_nested_beyond_reason_is_refused_and_not_a_crash() -> None:
         ("SELECT COUNT(*),\n  MEAN(humidity)", UnknownFeature, 2, 8),
         ("SELECT MEDIAN(rh),\n  QUANTILE(rh, 2)", BadQuery, 2, 16),
         ("SELECT COUNT(*) WHERE rh > 80\n  AND rg > 80", UnknownFeature, 2, 7),
-        ("SELECT COUNT(*)\nWHERE rh = 1\n  OR location = 'dn'", BadQuery, 3, 6),
-        ("SELECT COUNT(*)\nWHERE rh = 1 AND NOT (rh = 2\n  OR time < '2025-01-01')", BadQuery, 3, 6),
         ("SELECT COUNT(*)\nWHERE rh = 1 AND\n  WITHIN('POLYGON ((0 0, 1 1))')", BadQuery, 3, 10),
         ("SELECT COUNT(*)\nWHERE NOT (-1 < rh OR\n  -'1' < rh)", BadQuery, 3, 3),
         ("SELECT MEAN(rh)\n  FRM a b c", BadQuery, 2, 7),

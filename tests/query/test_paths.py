@@ -17,9 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synopsis.core.errors import BadQuery, UnknownFeature
+from synopsis.core.errors import BadQuery, NotKept, UnknownFeature
 from synopsis.grid import geohash
+from synopsis.grid.buckets import Bucket
+from synopsis.grid.zones import Zone
+from synopsis.query.binding import bind
 from synopsis.query.evaluate import ask
+from synopsis.query.finish import finish
+from synopsis.query.language import read
+from synopsis.query.paths import of_summary
 from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.layout import Layout
@@ -106,6 +112,11 @@ class Data:
 
     def query(self, text):
         return ask(Strands.empty(self.layout), text, self.summary)
+
+    def as_asked(self, text):
+        """The answer with buckets as fine as asked, though the summary keeps days."""
+        asked = bind(read(text), self.layout)
+        return finish(asked, of_summary(self.summary, self.layout, asked), self.layout)
 
     def truth(self, columns, where="true", rest=""):
         return self.connection.execute(f"SELECT {columns} FROM rows WHERE {where} {rest}").fetchall()
@@ -289,9 +300,8 @@ WIDTHS = {"1d": DAY_US, "6h": DAY_US // 4, "1h": HOUR_US}
 def test_every_bucket_with_rows_is_answered_and_holds_them(zone, span, where):
     data, width = ZONES[zone], WIDTHS[span]
     condition = f" WHERE {where}" if where else ""
-    answer = data.query(
-        f"SELECT BUCKET('{span}') AS b, COUNT(*) AS n, MAX(temp) AS t{condition} GROUP BY BUCKET('{span}')"
-    )
+    asked = f"SELECT BUCKET('{span}') AS b, COUNT(*) AS n, MAX(temp) AS t{condition} GROUP BY BUCKET('{span}')"
+    answer = data.as_asked(asked)
     bucket = f"CAST(floor(local_us / {width}) AS BIGINT)"
     truths = data.truth(f"{bucket}, count(*), max(temp)", where or "true", f"GROUP BY {bucket}")
     truths = {ordinal: rest for ordinal, *rest in truths}
@@ -374,7 +384,32 @@ def test_groups_with_no_rows_in_scope_are_left_out():
 
 def test_too_many_groups_are_refused():
     with pytest.raises(BadQuery, match="10,000 groups"):
-        Data(places=1, hours=24 * 400, kept=0.0).query("SELECT MAX(temp) GROUP BY BUCKET('15m')")
+        Data(places=1, hours=24 * 400, kept=0.0).as_asked("SELECT MAX(temp) GROUP BY BUCKET('15m')")
+
+
+def test_buckets_shorter_than_a_day_are_answered_by_days_or_refused_where_one_insists():
+    answer = PLAIN.query("SELECT BUCKET('6h') AS t, COUNT(*) AS n GROUP BY BUCKET('6h')")
+    days = PLAIN.query("SELECT BUCKET('1d') AS t, COUNT(*) AS n GROUP BY BUCKET('1d')")
+    assert answer.rows == days.rows
+    assert answer.notes == ("BUCKET('6h') is finer than what this sketch keeps: BUCKET('1d') stands in",)
+    with pytest.raises(NotKept, match=r"ask for BUCKET\('1d'\), or without strict"):
+        ask(Strands.empty(PLAIN.layout), "SELECT COUNT(*) GROUP BY BUCKET('6h')", PLAIN.summary, strict=True)
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/St_Johns", "Asia/Kathmandu"])
+@pytest.mark.parametrize("span", ["1d", "1w", "1mo"])
+def test_buckets_of_another_zone_cut_days_and_hold_their_rows(span, zone):
+    answer = PLAIN.query(f"SELECT BUCKET('{span}', '{zone}') AS b, COUNT(*) AS n, MEAN(temp) AS m GROUP BY b")
+    bucket, clock = Bucket.parse(span), Zone.named(zone)
+    starts = bucket.starts_us(bucket.ordinals(PLAIN.us, clock), clock)
+    truth = {start: PLAIN.values[0][starts == start] for start in np.unique(starts)}
+    found = {(row["b"] - EPOCH) // timedelta(microseconds=1): row for row in answer}
+    assert set(truth) <= set(found)
+    for start, row in found.items():
+        values = truth.get(start, np.empty(0))
+        assert holds(row["n"], values.size)
+        assert not values.size or holds(row["m"], values.mean())
+    assert sum(row["n"].estimate for row in found.values()) == pytest.approx(len(PLAIN), rel=0.01)
 
 
 def test_an_answer_becomes_a_table():

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from synopsis.grid import geohash
 from synopsis.query.binding import Scope
+from synopsis.query.regions import Region
 from synopsis.query.scope import Selection, select
-from synopsis.query.shapes import NOWHERE, Box, Polygon, Shape
+from synopsis.query.shapes import NOWHERE, Box, Polygon
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 
@@ -92,7 +93,7 @@ boxes = st.tuples(latitudes, longitudes, latitudes, longitudes).map(
     st.integers(1, 40),
 )
 def test_no_row_in_all_shapes_is_left_out_and_none_outside_one_is_taken_whole(
-    positions: list[tuple[float, float]], shapes: list[Shape], chosen: tuple[int, int] | None, bits: int
+    positions: list[tuple[float, float]], shapes: list[Region], chosen: tuple[int, int] | None, bits: int
 ) -> None:
     sketch = strands(positions, bits=bits)
     prefix = None if chosen is None else geohash_of(*positions[chosen[0] % len(positions)], chosen[1])

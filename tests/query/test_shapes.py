@@ -144,7 +144,7 @@ def test_ranges_of_coordinates_and_boxes_select_the_rows_that_duckdb_selects() -
             theirs.append(f"lat BETWEEN '{south}'::DOUBLE AND '{north}'::DOUBLE")
             joined = "OR" if box.west > box.east else "AND"
             theirs.append(f"(lon >= '{west}'::DOUBLE {joined} lon <= '{east}'::DOUBLE)")
-            scope = bind(read(f"SELECT COUNT(*) WHERE {' AND '.join(ours)}"), LAYOUT).scope
+            scope = bind(read(f"SELECT COUNT(*) WHERE {' AND '.join(ours)}"), LAYOUT).parts[0].scope
             latitude, longitude = np.array(places).T
             within = np.logical_and.reduce([shape.holds(latitude, longitude) for shape in scope.shapes])
             table = pa.table({"row": np.arange(len(places)), "lat": latitude, "lon": longitude})
@@ -157,20 +157,20 @@ def test_ranges_of_coordinates_and_boxes_select_the_rows_that_duckdb_selects() -
 
 def test_ranges_become_one_box_and_boxes_over_the_dateline_stay() -> None:
     where = "lat > 1 AND lon <= 5 AND BOX(-10, -10, 10, 10) AND BOX(-20, 170, 20, -5) AND BOX(-20, 170, 20, -5)"
-    assert bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).scope == Scope(
+    assert bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).parts[0].scope == Scope(
         shapes=(Box(float(np.nextafter(1.0, 2.0)), -10.0, 10.0, 5.0), Box(-20.0, 170.0, 20.0, -5.0))
     )
 
 
 def test_an_empty_range_of_longitude_does_not_run_over_the_dateline() -> None:
     for where in ("lon > 10 AND lon < 5", "lon > 200", "lon < -200", "lon BETWEEN 10 AND 5", "lon > 180"):
-        assert bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).scope.shapes == (NOWHERE,)
+        assert bind(read(f"SELECT COUNT(*) WHERE {where}"), LAYOUT).parts[0].scope.shapes == (NOWHERE,)
 
 
 def test_a_feature_called_lat_is_a_feature() -> None:
     plan = bind(read("SELECT COUNT(*) WHERE lat > 1 AND lon < 2"), Layout(("Lat",), bits=20, bucket="1mo"))
-    assert plan.scope.shapes == (Box(east=float(np.nextafter(2.0, 1.0))),)
-    assert len(plan.condition.conditions) == 1  # type: ignore[union-attr]
+    assert plan.parts[0].scope.shapes == (Box(east=float(np.nextafter(2.0, 1.0))),)
+    assert len(plan.parts[0].condition.conditions) == 1  # type: ignore[union-attr]
 
 
 # --- polygons ---------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_circles_know_dateline_and_poles(circle: Circle, box: tuple[float, ...],
 
 def test_a_question_names_a_circle() -> None:
     asked = bind(read("SELECT COUNT(*) WHERE NEAR(48.86, -2.35, 50) AND temp_c > 3"), LAYOUT)
-    assert asked.scope == Scope(shapes=(Circle(48.86, -2.35, 50.0),))
+    assert asked.parts[0].scope == Scope(shapes=(Circle(48.86, -2.35, 50.0),))
 
 
 @pytest.mark.parametrize(

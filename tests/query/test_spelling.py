@@ -21,17 +21,18 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from synopsis.core.errors import BadQuery, UnknownFeature
-from synopsis.query.binding import Plan, bind, plan
+from synopsis.query.binding import Plan, bind
 from synopsis.query.evaluate import ask
 from synopsis.query.language import read
 from synopsis.query.plain import CLAUSES, COMPARISONS, KEYS, OPERATORS, TIMES, WORDS, to_json, with_keys, written
 from synopsis.query.schema import schema
-from synopsis.query.spelling import canonical, from_json
+from synopsis.query.spelling import canonical, from_json, question_of
 from synopsis.query.tree import (
     FUNCTIONS,
     Aggregate,
     And,
     Arithmetic,
+    Asked,
     BucketKey,
     CellKey,
     FeatureBetween,
@@ -42,6 +43,7 @@ from synopsis.query.tree import (
     InBox,
     InCells,
     Item,
+    Join,
     Moment,
     Name,
     Near,
@@ -79,10 +81,15 @@ def laid_out(question: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(part)}" for key, part in question.items()) + "\n}\n"
 
 
-def planned(question: Question) -> Plan | str:
-    """The plan of a question, or why it has none."""
+def planned(question: Asked) -> list[Plan] | str:
+    """The plans of a question and of what it joins, or why it has none."""
+    joined = question.sources if isinstance(question, Join) else ()
     try:
-        return bind(question, LAYOUT)
+        return [
+            bind(each, LAYOUT)
+            for each in [question, *(source.question for source in joined)]
+            if isinstance(each, Question)
+        ]
     except BadQuery as refusal:
         return refusal.why
 
@@ -157,7 +164,10 @@ BROKEN: list[tuple[Any, str]] = [
     ({"select": [{"+": [{"mean": "rh"}, "1"]}]}, 'select[0]["+"][1]: takes a number or a statistic such as'),
     ({"select": [{"+": [{"cell": 4}, 1]}]}, 'select[0]["+"][0]: takes a number or a statistic such as'),
     ({"select": COUNT, "group_by": {"cell": 4}}, "group_by: takes a list such as"),
-    ({"select": COUNT, "group_by": [{"mean": "rh"}]}, 'group_by[0]: takes {"cell": 4} and {"bucket": "1mo"}'),
+    (
+        {"select": COUNT, "group_by": [{"mean": "rh"}]},
+        'group_by[0]: takes {"cell": 4}, {"bucket": "1mo"} and {"bin": "temp_c"}',
+    ),
     ({"select": COUNT, "group_by": [{"cell": 0}]}, "group_by[0].cell: takes a geohash length from 1 to 12, found 0"),
     ({"select": COUNT, "group_by": [{"cell": True}]}, "group_by[0].cell: takes a geohash length from 1 to 12"),
     ({"select": COUNT, "group_by": [{"cell": 3}, {"cell": 4}]}, "group_by[1]: there is a cell already, and only one"),
@@ -218,7 +228,7 @@ BROKEN: list[tuple[Any, str]] = [
         {"select": COUNT, "where": {"box": {"south": 48, "west": 2, "north": 91, "east": 3}}},
         "where.box: north of a box must lie in -90..90, found 91",
     ),
-    ({"select": COUNT, "where": {"within": 3}}, "where.within: takes well-known text such as"),
+    ({"select": COUNT, "where": {"within": 3}}, "where.within: takes GeoJSON, or well-known text such as"),
     ({"select": COUNT, "where": {"near": {"lat": 91, "lon": 0, "km": 1}}}, "where.near.lat: lies in -90..90, found 91"),
     ({"select": COUNT, "where": {"near": {"lat": 0, "lon": 0, "km": -1}}}, "where.near.km: a distance is not negative"),
     ({"select": COUNT, "having": {"rh": {">": 3}}}, "there are <, <=, =, <>, >=, >, and, or, not"),
@@ -605,7 +615,9 @@ def test_a_question_as_json_is_answered_as_the_same_in_sql_is() -> None:
 
 def test_plans_of_questions_as_json_are_kept() -> None:
     reordered = dict(reversed(ASKED.items()))
-    assert plan(canonical(ASKED), LAYOUT) is plan(canonical(reordered), LAYOUT)
+    texts = canonical(ASKED), canonical(reordered)
+    assert texts[0] == texts[1]
+    assert question_of(texts[0]) is question_of(texts[1])
 
 
 def test_every_example_of_json_on_the_page_of_the_language_is_read_and_follows_the_schema(repository: Path) -> None:

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.query.test_paths import holds
 
-from synopsis.core.errors import NotKept
 from synopsis.grid import geohash
 from synopsis.query.evaluate import ask
 from synopsis.query.language import read
@@ -178,9 +177,11 @@ def test_hours_hold_their_rows(name):
         assert holds(value, known.get(bucket, 0))
 
 
-def test_cells_finer_than_those_that_are_kept_are_refused():
-    with pytest.raises(NotKept, match=r"ask for CELL\(2\)"):
-        TRACKS["mid-latitudes"].query("SELECT COUNT(*) GROUP BY CELL(3)")
+def test_cells_finer_than_those_that_are_kept_are_answered_by_coarser_ones():
+    data = TRACKS["mid-latitudes"]
+    answer = data.query("SELECT CELL(3) AS c, COUNT(*) AS n GROUP BY CELL(3)")
+    assert answer.rows == data.query("SELECT CELL(2) AS c, COUNT(*) AS n GROUP BY CELL(2)").rows
+    assert answer.notes == ("CELL(3) is finer than what this sketch keeps: CELL(2) stands in",)
 
 
 def test_estimates_follow_positions_within_cells():

@@ -110,6 +110,10 @@ class Spec:
         if self.keep_observations:
             raise BadSpec("keeping raw rows is not in this release; leave keep_observations=False")
 
+    def of_features(self, features: Sequence[str]) -> Spec:
+        """The same with other features."""
+        return Spec.from_dict({**self.to_dict(), "features": list(features)})
+
     @property
     def is_long(self) -> bool:
         """Whether a row holds one feature's name and value, rather than a column for each feature."""

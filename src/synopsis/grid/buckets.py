@@ -61,7 +61,7 @@ class Bucket:
             raise ValueError(f"no unit of time {self.unit!r}; there are {', '.join(UNITS)}")
         if self.count < 1:
             raise ValueError(f"a bucket spans at least 1{self.unit}, not {self.count}{self.unit}")
-        if self._nominal_s > _LONGEST_S:
+        if self.nominal_s > _LONGEST_S:
             raise ValueError(f"a bucket spans at most 10,000 years, not {self}")
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ class Bucket:
         return _WEEK_LEAD_S * MICROSECONDS if self.unit == "w" else 0
 
     @property
-    def _nominal_s(self) -> int:
+    def nominal_s(self) -> int:
         return self._months * 31 * _DAY_S if self.unit in _CALENDAR_UNITS_MONTHS else self._seconds
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from synopsis.query.naming import find
-from synopsis.query.values import GUARANTEES, Value, Values
+from synopsis.query.values import GUARANTEES, Value, Values, written
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_ROWS: Final = 40
@@ -41,10 +41,11 @@ class CellKeys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketKeys:
-    """A column of buckets, each as its first instant in the sketch's zone."""
+    """A column of buckets, each as its first instant in the zone whose clocks cut it."""
 
     starts_us: NDArray[np.int64]
     timezone: str
+    ends_us: NDArray[np.int64] | None = None  #: the first instant behind each
 
     def __len__(self) -> int:
         return int(self.starts_us.size)
@@ -54,8 +55,56 @@ class BucketKeys:
         return instant.astimezone(ZoneInfo(self.timezone))
 
 
-Column = Values | CellKeys | BucketKeys
-Cell = Value | str | datetime
+class Bin(NamedTuple):
+    """A range of values, with its lower end and without its upper one.
+
+    >>> print(Bin(10.0, 12.5))
+    10..12.5
+    """
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{written(self.low)}..{written(self.high)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinKeys:
+    """A column of ranges of values; NaN, and None as a cell, for rows without one."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+    def __getitem__(self, row: int) -> Bin | None:
+        return None if np.isnan(self.low[row]) else Bin(float(self.low[row]), float(self.high[row]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """A column of names."""
+
+    texts: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return int(self.texts.size)
+
+    def __getitem__(self, row: int) -> str:
+        return str(self.texts[row])
+
+
+Column = Values | CellKeys | BucketKeys | BinKeys | Names
+Cell = Value | str | datetime | Bin | None
+
+
+class About(Protocol):
+    """What an answer can find out about its scope when asked."""
+
+    def n(self) -> Value | None: ...
+    def coverage(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +128,45 @@ class Answer:
 
     `answer["MEAN(temp_c)"]` gives the value of a column when there is one row; `rows` gives all as dicts. `elapsed` is
     the seconds that the question took and `as_of` what it was put to; both are None where no database was asked.
+    `notes` says what was answered otherwise than asked, as where the groups are coarser.
     """
 
-    def __init__(self, columns: Mapping[str, Column], elapsed: float | None = None, as_of: AsOf | None = None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        elapsed: float | None = None,
+        as_of: AsOf | None = None,
+        notes: tuple[str, ...] = (),
+        about: About | None = None,
+    ) -> None:
         self._columns = dict(columns)
-        self.elapsed, self.as_of = elapsed, as_of
+        self.elapsed, self.as_of, self.notes, self._about = elapsed, as_of, notes, about
 
-    def stamped(self, elapsed: float, as_of: AsOf) -> Answer:
+    def stamped(self, elapsed: float, as_of: AsOf | None, about: About | None = None) -> Answer:
         """The same answer, with the seconds that it took and what it is of. Copies no column."""
-        return Answer(self._columns, elapsed, as_of)
+        return Answer(self._columns, elapsed, as_of, self.notes, about)
+
+    @cached_property
+    def n(self) -> Value | None:
+        """How many rows WHERE selects, all groups together; None where no sketch was asked. Cost: that of COUNT(*)."""
+        return None if self._about is None else self._about.n()
+
+    @cached_property
+    def coverage(self) -> float | None:
+        """The share of the cells of the scope that have data, whatever the time; None where no sketch was asked.
+
+        Cost: proportional to these cells, some 50,000 at most.
+        """
+        return None if self._about is None else self._about.coverage()
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns, in order."""
         return list(self._columns)
+
+    def column(self, name: str) -> Column:
+        """A whole column, by its exact name."""
+        return self._columns[name]
 
     @cached_property
     def rows(self) -> list[dict[str, Cell]]:
@@ -114,8 +188,9 @@ class Answer:
         return self._columns[found][0]
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table: each group key a column; each statistic four, of which three add " low", " high" and
-        " guarantee" to its name, and from paths two more, " p95 low" and " p95 high"."""
+        """An Arrow table: each group key a column, a bucket a second with " end" added to its name, and a bin one with
+        " high"; each statistic four, of which three add " low", " high" and " guarantee", and from paths two more,
+        " p95 low" and " p95 high"."""
         arrays: dict[str, pa.Array] = {}
         for name, column in self._columns.items():
             if isinstance(column, Values):
@@ -128,6 +203,10 @@ class Answer:
                         arrays[f"{name} p95 {side}"] = _numbers(numbers)
             elif isinstance(column, BucketKeys):
                 arrays[name] = pa.array(column.starts_us, pa.timestamp("us", column.timezone))
+                if column.ends_us is not None:
+                    arrays[f"{name} end"] = pa.array(column.ends_us, pa.timestamp("us", column.timezone))
+            elif isinstance(column, BinKeys):
+                arrays[name], arrays[f"{name} high"] = _numbers(column.low), _numbers(column.high)
             else:
                 arrays[name] = pa.array(column.texts, pa.string())
         return pa.table(arrays)
@@ -176,7 +255,8 @@ class Answer:
         return [[column[row] for column in self._columns.values()] for row in shown]
 
     def _rest(self) -> list[str]:
-        return [f"... and {len(self) - _SHOWN_ROWS:,} more rows"] if len(self) > _SHOWN_ROWS else []
+        more = [f"... and {len(self) - _SHOWN_ROWS:,} more rows"] if len(self) > _SHOWN_ROWS else []
+        return [*more, *self.notes]
 
 
 def _numbers(numbers: NDArray[Any]) -> pa.Array:
@@ -184,6 +264,8 @@ def _numbers(numbers: NDArray[Any]) -> pa.Array:
 
 
 def _text(cell: Cell) -> str:
+    if cell is None:
+        return "absent"
     return cell.isoformat(sep=" ") if isinstance(cell, datetime) else str(cell)
 
 

@@ -21,6 +21,7 @@ _ESTIMATES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "-": np.subtract,
     "*": np.multiply,
     "/": np.divide,
+    "root": lambda square, _: np.sqrt(np.maximum(square, 0.0)),
 }
 
 
@@ -31,7 +32,8 @@ def constant(number: float, size: int) -> Values:
 
 
 def combined(operator: str, one: Values, other: Values) -> Values:
-    """One of + - * / of two columns. Undefined where a part is, or where a quotient divides by nothing.
+    """One of + - * / of two columns, or the root of the first. Undefined where a part is, or where a quotient divides
+    by nothing.
 
     Cost: a few passes over the groups.
 

@@ -1,30 +1,34 @@
 """Binding: a question meets a layout and becomes a plan, in which names are positions and times are instants.
 
-The WHERE clause is parted in two: what its ANDs say of place and time is the scope, and all the rest is a condition on
-features. An OR or a NOT can therefore hold features only.
+The WHERE clause becomes disjoint parts: in each, a piece of space and time is the scope, and the rest is a condition on
+features. A clause without ORs and NOTs that join places or times with features is one part.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
 from synopsis.core.errors import BadQuery, NotKept, UnknownFeature, nearest
 from synopsis.grid.zones import Zone
 from synopsis.query import predicates, tree
+from synopsis.query import terms as terms_of
 from synopsis.query.naming import find
 from synopsis.query.predicates import EVERYTHING
-from synopsis.query.shapes import Box, Circle, Polygon, Shape, together
-from synopsis.query.spelling import question_of
+from synopsis.query.regions import Cells, Region, either, outside
+from synopsis.query.shapes import NOWHERE, Box, Circle, Polygon, together
+from synopsis.query.terms import MOST_TERMS, InRegion, InTimes, Spans, Where, beyond, terms
 from synopsis.query.tree import (
     Aggregate,
     And,
     Arithmetic,
+    BinKey,
     BucketKey,
     CellKey,
+    ColumnOf,
     Condition,
     Expression,
     FeatureBetween,
@@ -54,12 +58,31 @@ _COORDINATES: Final = {"lat": True, "latitude": True, "lon": False, "longitude":
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which piece of space and time is asked for."""
+
+    prefixes: tuple[str, ...] | None = None  #: geohashes of which none holds another; None: everywhere
+    from_us: int | None = None  #: the first instant that counts
+    until_us: int | None = None  #: the first instant that counts no more
+    shapes: tuple[Region, ...] = ()  #: all of which hold the positions that count
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of space and time, and what features must fulfil there, as an And."""
+
+    scope: Scope = Scope()
+    condition: predicates.Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
 class Statistic(Placed):
     """A function and the positions of its features in the layout, ascending."""
 
     function: str
     features: tuple[int, ...] = ()
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
+    only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +94,17 @@ class Computed:
     right: Operand
 
 
+@dataclass(frozen=True, slots=True)
+class Binned:
+    """Ranges of a feature's values as a group key."""
+
+    feature: int
+    width: float | None = None
+
+
 Operand = Statistic | Computed | float
-Source = Statistic | Computed | CellKey | BucketKey
+Keyed = CellKey | BucketKey | Binned
+Source = Statistic | Computed | Keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +140,25 @@ class Fails:
 Having = Compared | Every | Some | Fails
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which part of space and time is asked for."""
-
-    prefixes: tuple[str, ...] | None = None  #: geohashes of which none holds another; None: everywhere
-    from_us: int | None = None  #: the first instant that counts
-    until_us: int | None = None  #: the first instant that counts no more
-    shapes: tuple[Shape, ...] = ()  #: all of which hold the positions that count
-
-
 @dataclass(frozen=True)
 class Plan:
     """A question bound to a layout."""
 
     columns: tuple[tuple[str, Source], ...]  #: name of each and where it comes from
-    scope: Scope
-    groups: tuple[Key, ...]
+    parts: tuple[Part, ...]  #: which rows are asked for; no row is in two parts
+    groups: tuple[Keyed, ...]
     order: tuple[tuple[Source, bool], ...]  #: what to sort by, and whether descending
     limit: int | None
-    condition: predicates.Condition = EVERYTHING  #: an And of all that WHERE says of features
-    condition_place: Place | None = field(default=None, compare=False, repr=False)  #: of its first part
+    condition_place: Place | None = field(default=None, compare=False, repr=False)  #: of the first on features
     having: Having | None = None  #: which groups are in the answer
+    notes: tuple[str, ...] = ()  #: what is answered otherwise than asked
+    cut: str | None = None  #: "keep" or "drop": what the scope cuts counts whole, or not at all
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
         """All statistics that the answer needs, each once."""
-        operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, CellKey | BucketKey)]
-        operands += [source for source, _ in self.order if not isinstance(source, CellKey | BucketKey)]
+        operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, Keyed)]
+        operands += [source for source, _ in self.order if not isinstance(source, Keyed)]
         conditions = [] if self.having is None else [self.having]
         while conditions:
             match conditions.pop():
@@ -155,69 +178,109 @@ class Plan:
                 operands += [operand.right, operand.left]
         return tuple(found)
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether features must fulfil anything, anywhere."""
+        return any(part.condition != EVERYTHING for part in self.parts)
+
 
 @lru_cache(maxsize=1024)
-def plan(text: str, layout: Layout) -> Plan:
-    """The plan of a question in SQL or as JSON; one that was asked before costs a look-up."""
-    return bind(question_of(text), layout)
+def plan(question: Question, layout: Layout, text: str) -> Plan:
+    """The plan of a question; one that was asked before, in the same words, costs a look-up."""
+    return bind(question, layout)
 
 
 def bind(question: Question, layout: Layout) -> Plan:
     """The plan of a question; it refuses names that the sketch does not know. Cost: in proportion to its parts.
 
-    >>> bind(question_of("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
-    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None)),)
+    >>> from synopsis.query.language import read
+    >>> bind(read("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
+    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None, only=None)),)
     """
-    columns = tuple((item.name, _source(item.expression, layout)) for item in question.items)
-    placed, rest = _parted(question.scope, layout)
+    where = _where(question.scope, layout)
+    columns = tuple((item.name, _source(item.expression, layout, where)) for item in question.items)
+    named = (part for part in _conjuncts(question.scope) if next(on_features(part, layout), None) is not None)
+    first = next(named, None)
     return Plan(
         columns,
-        _scope(placed, layout),
-        question.groups,
-        tuple((_ordered(order.by, columns, question.groups, layout), order.descending) for order in question.order),
+        _parts(where),
+        tuple(_keyed(key, layout) for key in question.groups),
+        tuple(
+            (_ordered(order.by, columns, question.groups, layout, where), order.descending) for order in question.order
+        ),
         question.limit,
-        predicates.And(tuple(_predicate(part, layout) for part in rest)) if rest else EVERYTHING,
-        rest[0].place if rest else None,
-        None if question.having is None else _having(question.having, layout),
+        first.place if first else None,
+        None if question.having is None else _having(question.having, layout, where),
     )
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _source(expression: Expression, layout: Layout) -> Source:
-    if isinstance(expression, CellKey | BucketKey):
-        return expression
-    found = _operand(expression, layout)
+def _source(expression: Expression, layout: Layout, where: Where) -> Source:
+    if isinstance(expression, Key):
+        return _keyed(expression, layout)
+    found = _operand(expression, layout, where)
     assert not isinstance(found, float)  # reading lets no bare number through
     return found
 
 
-def _operand(operand: tree.Operand, layout: Layout) -> Operand:
+def _keyed(key: Key, layout: Layout) -> Keyed:
+    return Binned(feature_of(key.name, layout), key.width) if isinstance(key, BinKey) else key
+
+
+def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
     match operand:
         case Number():
             return operand.value
+        case ColumnOf():
+            raise BadQuery(f"{operand} is a column of a question that is joined, and nothing is", *operand.where)
         case Arithmetic():
-            return Computed(operand.operator, _operand(operand.left, layout), _operand(operand.right, layout))
+            left, right = (_operand(each, layout, where) for each in (operand.left, operand.right))
+            return Computed(operand.operator, left, right)
         case Aggregate():
-            features = sorted(_feature(name, layout) for name in operand.arguments)
-            return Statistic(operand.function, tuple(features), operand.share, place=operand.place)
+            features = tuple(sorted(feature_of(name, layout) for name in operand.arguments))
+            if operand.only is not None:
+                where = terms_of.All((where, _filter(operand.only, layout)))
+            only = None if operand.only is None else _parts(where)
+            if operand.function.endswith("_samp"):
+                return _of_sample(operand, features, where, only)
+            return Statistic(operand.function, features, operand.share, only, place=operand.place)
 
 
-def _having(condition: Condition, layout: Layout) -> Having:
+def _of_sample(operand: Aggregate, features: tuple[int, ...], where: Where, only: tuple[Part, ...] | None) -> Operand:
+    """A statistic that divides by n - 1: that which divides by n, times n / (n - 1)."""
+    present = terms_of.All((where, *(predicates.Not(predicates.IsNull(feature)) for feature in features[1:])))
+    counted = _parts(present) if len(set(features)) > 1 else only
+    count = Statistic("count", features[:1], only=counted, place=operand.place)
+    function = "covariance" if operand.function == "covariance_samp" else "var"
+    spread = Computed("*", Statistic(function, features, only=only, place=operand.place), count)
+    found = Computed("/", spread, Computed("-", count, 1.0))
+    return Computed("root", found, 1.0) if operand.function == "std_samp" else found
+
+
+def _filter(condition: Condition, layout: Layout) -> Where:
+    try:
+        return _where(condition, layout)
+    except NotKept as problem:
+        why = "FILTER compares features with numbers; statistics to compare with go in WHERE"
+        raise BadQuery(why, problem.line, problem.column) from problem
+
+
+def _having(condition: Condition, layout: Layout, where: Where) -> Having:
     match condition:
         case GroupIs():
-            left, right = (_operand(each, layout) for each in (condition.left, condition.right))
+            left, right = (_operand(each, layout, where) for each in (condition.left, condition.right))
             return Compared(left, condition.comparison, right)
         case Not():
-            return Fails(_having(condition.condition, layout))
+            return Fails(_having(condition.condition, layout, where))
         case And() | Or():
-            parts = tuple(_having(part, layout) for part in condition.conditions)
+            parts = tuple(_having(part, layout, where) for part in condition.conditions)
             return Every(parts) if isinstance(condition, And) else Some(parts)
     raise BadQuery("HAVING compares statistics of groups; places, times and features go in WHERE", *condition.where)
 
 
-def _feature(name: Name, layout: Layout) -> int:
+def feature_of(name: Name, layout: Layout) -> int:
     """The position of a feature; capitals are forgiven in unquoted names, as SQL does."""
     if name.text in layout.features:
         return layout.features.index(name.text)
@@ -233,7 +296,11 @@ def _alike(name: Name, layout: Layout) -> list[int]:
 
 
 def _ordered(
-    by: Expression | Name, columns: tuple[tuple[str, Source], ...], groups: tuple[Key, ...], layout: Layout
+    by: Expression | Name,
+    columns: tuple[tuple[str, Source], ...],
+    groups: tuple[Key, ...],
+    layout: Layout,
+    where: Where,
 ) -> Source:
     """What ORDER BY means: a column by its name, a group key, or a statistic, selected or not."""
     if isinstance(by, Name):
@@ -243,35 +310,42 @@ def _ordered(
             hint = nearest(by.text, tuple(names)) or ";"
             raise BadQuery(f"ORDER BY names no column {by.text!r}{hint} there are {', '.join(names)}", *by.where)
         return dict(columns)[found]
-    if isinstance(by, CellKey | BucketKey) and by not in groups:
-        raise BadQuery("ORDER BY takes a cell or a bucket only when GROUP BY has it", *by.where)
-    return _source(by, layout)
+    if isinstance(by, Key) and by not in groups:
+        raise BadQuery("ORDER BY takes a key only when GROUP BY has it", *by.where)
+    return _source(by, layout, where)
 
 
 # --- what is in scope -------------------------------------------------------------------------------------------------
 
-_Scoping = InCells | TimeIs | InBox | Within | Near | FeatureIs | FeatureBetween
+
+def _parts(where: Where) -> tuple[Part, ...]:
+    """The disjoint parts of space and time that a condition asks for, at least one, be it empty."""
+    parts = [
+        Part(_scope(term.regions, *span), _conjunction(term.condition)) for term in terms(where) for span in term.spans
+    ]
+    if len(parts) > MOST_TERMS:
+        raise BadQuery(f"the times asked for have more than {MOST_TERMS} gaps; ask for fewer ranges at a time")
+    return tuple(parts) or (Part(Scope(shapes=(NOWHERE,))),)
 
 
-def _parted(condition: Condition, layout: Layout) -> tuple[list[_Scoping], list[Condition]]:
-    """What the ANDs of a WHERE clause say of place and time, and what they say of features."""
-    placed: list[_Scoping] = []
-    rest: list[Condition] = []
-    for part in _conjuncts(condition):
-        if isinstance(part, InCells | TimeIs | InBox | Within | Near):
-            placed.append(part)
-        elif isinstance(part, OnFeature) and _is_coordinate(part.name, layout):
-            if isinstance(part, FeatureIn | FeatureNull) or (isinstance(part, FeatureIs) and part.comparison == "<>"):
-                raise BadQuery(f"{part.name} takes <, <=, =, >=, > and BETWEEN", *part.where)
-            placed.append(part)
+def _conjunction(condition: predicates.Condition) -> predicates.Condition:
+    return condition if isinstance(condition, predicates.And) else predicates.And((condition,))
+
+
+def _scope(regions: Iterable[Region], from_us: int | None, until_us: int | None) -> Scope:
+    prefixes: tuple[str, ...] | None = None
+    shapes: list[Region] = []
+    for region in regions:
+        if isinstance(region, Cells):
+            prefixes = _shared(prefixes, region.prefixes)
         else:
-            rest.append(part)
-    return placed, rest
+            shapes.append(region)
+    return Scope(prefixes, from_us, until_us, together(shapes))
 
 
 def placed(condition: Condition, layout: Layout) -> Condition:
-    """What a WHERE clause says of place and time."""
-    return And(tuple(_parted(condition, layout)[0]))
+    """What the ANDs of a WHERE clause say of place and time alone."""
+    return And(tuple(part for part in _conjuncts(condition) if next(on_features(part, layout), None) is None))
 
 
 def _conjuncts(condition: Condition) -> Iterator[Condition]:
@@ -285,64 +359,92 @@ def _conjuncts(condition: Condition) -> Iterator[Condition]:
             yield part
 
 
+def on_features(condition: Condition, layout: Layout) -> Iterator[OnFeature]:
+    """The comparisons of features within a condition, left to right."""
+    stack = [condition]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, And | Or):
+            stack += reversed(part.conditions)
+        elif isinstance(part, Not):
+            stack.append(part.condition)
+        elif isinstance(part, OnFeature) and not _is_coordinate(part.name, layout):
+            yield part
+
+
 def _is_coordinate(name: Name, layout: Layout) -> bool:
     """Whether a name means the latitude or longitude, which it does only if no feature is called so."""
     return name.text.lower() in _COORDINATES and not _alike(name, layout)
 
 
-def _scope(conditions: Iterable[_Scoping], layout: Layout) -> Scope:
-    """The part of space and time for which all of these hold."""
-    scope = Scope()
-    shapes: list[Shape] = []
-    for part in conditions:
-        match part:
-            case InCells():
-                scope = _both(scope, Scope(prefixes=_outermost(part.prefixes)))
-            case TimeIs():
-                scope = _both(scope, _times(part, layout))
-            case InBox():
-                shapes.append(Box(part.south, part.west, part.north, part.east))
-            case Within():
-                shapes.append(Polygon(part.text))
-            case Near():
-                shapes.append(Circle(part.latitude, part.longitude, part.km))
-            case FeatureIs() | FeatureBetween():
-                shapes.append(_range(part))
-    return replace(scope, shapes=together(shapes))
+def _where(condition: Condition, layout: Layout) -> Where:
+    """A condition with names as positions and times as instants."""
+    match condition:
+        case And():
+            return terms_of.All(tuple(_where(part, layout) for part in condition.conditions))
+        case Or():
+            return terms_of.Any(tuple(_where(part, layout) for part in condition.conditions))
+        case Not():
+            return terms_of.No(_where(condition.condition, layout))
+        case InCells():
+            return InRegion(Cells(_outermost(condition.prefixes)))
+        case InBox():
+            return InRegion(Box(condition.south, condition.west, condition.north, condition.east))
+        case Within():
+            return InRegion(Polygon(condition.text))
+        case Near():
+            return InRegion(Circle(condition.latitude, condition.longitude, condition.km))
+        case TimeIs():
+            return InTimes(_times(condition, layout))
+        case GroupIs():
+            raise BadQuery("WHERE chooses rows, not groups: statistics are compared in HAVING", *condition.where)
+        case _:
+            if _is_coordinate(condition.name, layout):
+                return InRegion(_of_coordinate(condition))
+            return _comparison(condition, feature_of(condition.name, layout))
 
 
-def _range(condition: FeatureIs | FeatureBetween) -> Box:
-    """The box of a range of latitude or longitude; beyond a strict comparison the next number begins."""
-    if isinstance(condition, FeatureBetween):
-        low, high = (_plain(end, condition) for end in (condition.low, condition.high))
-    else:
-        low, high, number = -math.inf, math.inf, _plain(condition.number, condition)
-        if condition.comparison in ("=", ">=", ">"):
-            low = number if condition.comparison != ">" else math.nextafter(number, math.inf)
-        if condition.comparison in ("=", "<=", "<"):
-            high = number if condition.comparison != "<" else math.nextafter(number, -math.inf)
+def _of_coordinate(condition: OnFeature) -> Region:
+    """The positions whose latitude or longitude is as asked; none is absent."""
+    is_latitude = _COORDINATES[condition.name.text.lower()]
+    match condition:
+        case FeatureNull():
+            return NOWHERE
+        case FeatureIn():
+            return either(tuple(_range(is_latitude, number, number) for number in condition.numbers))
+        case FeatureBetween():
+            return _range(is_latitude, *(_plain(end, condition) for end in (condition.low, condition.high)))
+        case FeatureIs():
+            low, high, number = -math.inf, math.inf, _plain(condition.number, condition)
+            if condition.comparison == "<>":
+                return outside(_range(is_latitude, number, number))
+            if condition.comparison in ("=", ">=", ">"):  # beyond a strict comparison the next number begins
+                low = number if condition.comparison != ">" else math.nextafter(number, math.inf)
+            if condition.comparison in ("=", "<=", "<"):
+                high = number if condition.comparison != "<" else math.nextafter(number, -math.inf)
+            return _range(is_latitude, low, high)
+
+
+def _range(is_latitude: bool, low: float, high: float) -> Box:
+    """The box of a range of latitude or longitude."""
     whole = Box()
-    if _COORDINATES[condition.name.text.lower()]:
+    if is_latitude:
         return Box.ranges(south=max(low, whole.south), north=min(high, whole.north))
     return Box.ranges(west=max(low, whole.west), east=min(high, whole.east))
 
 
-def _times(condition: TimeIs, layout: Layout) -> Scope:
+def _times(condition: TimeIs, layout: Layout) -> Spans:
     zone = Zone.named(condition.moment.zone or layout.timezone)
     instant_us = int(zone.to_utc(condition.moment.local_us))
+    if condition.comparison == "<>":
+        return beyond(((instant_us, instant_us + 1),))
     after = instant_us + (condition.comparison == ">")
     until = instant_us + (condition.comparison in ("<=", "="))
-    return Scope(
-        from_us=after if condition.comparison in (">", ">=", "=") else None,
-        until_us=until if condition.comparison in ("<", "<=", "=") else None,
-    )
-
-
-def _both(one: Scope, other: Scope) -> Scope:
-    return Scope(
-        _shared(one.prefixes, other.prefixes),
-        max((bound for bound in (one.from_us, other.from_us) if bound is not None), default=None),
-        min((bound for bound in (one.until_us, other.until_us) if bound is not None), default=None),
+    return (
+        (
+            after if condition.comparison in (">", ">=", "=") else None,
+            until if condition.comparison in ("<", "<=", "=") else None,
+        ),
     )
 
 
@@ -370,29 +472,6 @@ def _shared(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple
 # --- what the features must fulfil ------------------------------------------------------------------------------------
 
 
-def _predicate(condition: Condition, layout: Layout, within: str = "") -> predicates.Condition:
-    """A condition on features by position, `within` naming the OR or NOT that it stands in."""
-    match condition:
-        case And(conditions=()):  # location LIKE '%'
-            raise _misplaced(condition, "places", within)
-        case And():
-            return predicates.And(tuple(_predicate(part, layout, within) for part in condition.conditions))
-        case Or():
-            return predicates.Or(tuple(_predicate(part, layout, "OR") for part in condition.conditions))
-        case Not():
-            return predicates.Not(_predicate(condition.condition, layout, "NOT"))
-        case InCells() | InBox() | Within() | Near():
-            raise _misplaced(condition, "places", within)
-        case TimeIs():
-            raise _misplaced(condition, "times", within)
-        case GroupIs():
-            raise BadQuery("WHERE chooses rows, not groups: statistics are compared in HAVING", *condition.where)
-        case _:
-            if _is_coordinate(condition.name, layout):
-                raise _misplaced(condition, "places", within)
-            return _comparison(condition, _feature(condition.name, layout))
-
-
 def _comparison(condition: OnFeature, feature: int) -> predicates.Condition:
     match condition:
         case FeatureNull():
@@ -417,16 +496,3 @@ def _plain(end: float | Aggregate | Arithmetic, condition: Placed) -> float:
     if isinstance(end, Aggregate | Arithmetic):
         raise NotKept("statistics to compare with need paths, which this sketch does not keep", *condition.where)
     return end
-
-
-def _misplaced(condition: Placed, kind: str, within: str) -> BadQuery:
-    """That an OR or a NOT holds a place or a time."""
-    remedies = {
-        ("places", "OR"): "ask for all places in one location IN ('dj', 'dn') or one WITHIN('MULTIPOLYGON (...)'), "
-        "or ask one question for each side",
-        ("places", "NOT"): "name the places that remain, as in location IN ('dj', 'dn')",
-        ("times", "OR"): "ask one question for each range of time",
-        ("times", "NOT"): "name the times that remain, as in time < '2025-03-01'",
-    }
-    joins = "OR joins" if within == "OR" else "NOT takes"
-    return BadQuery(f"{joins} features only, not {kind}; {remedies[kind, within]}", *condition.where)

@@ -196,6 +196,12 @@ class Estimates:
         rows = strata.day_rows[which].astype(np.float64)
         return _Days(stratum, rows, strata.day_kept[which], self._first_paths(which))
 
+    def standing_for(self) -> tuple[Integers, Floats]:
+        """The paths that may satisfy the clause, by position, and how many rows each stands for."""
+        columns = self._live[0].columns
+        which = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
+        return which, self._mass
+
     @property
     def _silent(self) -> bool:
         """Whether no path tells how features go together, so that they are taken to be independent."""
@@ -774,6 +780,11 @@ class Numbers:
 
     @cached_property
     def _mixture(self) -> Mixture:
+        return mixed(*self.flat)
+
+    @property
+    def flat(self) -> tuple[Floats, Floats, Floats]:
+        """The values as flat pieces of the mass axis: where each begins and ends, and how many rows lie in it."""
         used = self.mass > 0
         axis = self.bins.axis
         low, high = axis.mass[self.bins.starts[used]], axis.mass[self.bins.ends[used]]
@@ -783,7 +794,7 @@ class Numbers:
         if len(cut) == 1:  # a range that cuts a bin leaves some of its mass, all of it within the range
             pieces = [(np.maximum(low, cut[0][0]), np.minimum(high, cut[0][1]), mass)]
         begin, end, weight = (np.concatenate(part) for part in zip(*pieces, strict=True))
-        return mixed(begin, np.maximum(end, begin), weight)
+        return begin, np.maximum(end, begin), weight
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 

@@ -7,20 +7,25 @@ columns that it needs and no others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from synopsis.core.errors import NotKept
+from synopsis.core.errors import BadQuery, NotKept, nearest
 from synopsis.query import paths
 from synopsis.query.answer import Answer
-from synopsis.query.binding import Plan, Statistic, plan
+from synopsis.query.binding import Binned, Plan, Statistic, plan
 from synopsis.query.bounds import Numbers, counted
+from synopsis.query.filters import filtered
 from synopsis.query.finish import Found, finish
+from synopsis.query.grains import settled
 from synopsis.query.groups import Grouping, group
+from synopsis.query.joins import joined
 from synopsis.query.pairs import PairedNumbers
 from synopsis.query.predicates import EVERYTHING, Between, Condition, IsNull, Not
-from synopsis.query.scope import select
+from synopsis.query.relation import CUTS, Relation, selected, under
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.thresholds import answered, thresholds
+from synopsis.query.tree import And, Join, Question, Selection
 from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Comoments, Moments
@@ -39,22 +44,87 @@ _OF_ONE: Final[dict[str, Callable[[Numbers], Values]]] = {
 }
 
 
-def ask(strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None) -> Answer:
+def ask(
+    strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None, *, strict: bool = False
+) -> Answer:
     """The answer to a question in SQL or as JSON, from the summary where there is one."""
-    text, layout = canonical(text), strands.layout
-    answering = answering_of(strands, summary)
-    question = question_of(text)
-    if summary is not None and thresholds(question.scope):
-        return finish(*answered(question, layout, answering), layout)
-    asked = plan(text, layout)
+    found = asked_of(Relation(strands, summary), text, strict=strict)
+    if isinstance(found, Relation):
+        raise BadQuery("plain columns select a part of a sketch, which is not an answer; ask for statistics")
+    return found
+
+
+def asked_of(
+    relation: Relation,
+    text: str | Mapping[str, Any],
+    others: Mapping[str, Relation] | None = None,
+    *,
+    strict: bool = False,
+    cut: str | None = None,
+) -> Answer | Relation:
+    """What a question in SQL or as JSON comes to: an answer, or the part of a sketch that plain columns select.
+
+    `others` are sketches that FROM can name. `strict` refuses groups finer than what remains, instead of answering
+    coarser ones; `cut` says what becomes of strands that the scope cuts: "keep" and "drop" take them whole or not at
+    all, instead of in part.
+    """
+    if cut not in CUTS:
+        raise BadQuery(f"cut is 'keep' or 'drop', or None, not {cut!r}")
+    text = canonical(text)
+    asked = question_of(text)
+    if isinstance(asked, Selection):
+        return selected(named(asked.sketch, relation, others), asked, cut)
+
+    def answer(question: Question) -> Answer:
+        return answer_of(named(question.sketch, relation, others), question, text, strict=strict, cut=cut)
+
+    if isinstance(asked, Join):
+        return joined(asked, [answer(source.question) for source in asked.sources])
+    return answer(asked)
+
+
+def named(name: str | None, relation: Relation, others: Mapping[str, Relation] | None) -> Relation:
+    """The sketch that FROM names; without others every name means the one that is asked."""
+    if name is None or not others:
+        return relation
+    if name not in others:
+        hint = nearest(name, tuple(others)) or ";"
+        raise BadQuery(f"no sketch is called {name!r}{hint} there are {', '.join(others)}; leave FROM out for this one")
+    return others[name]
+
+
+def answer_of(
+    relation: Relation, question: Question, text: str = "", *, strict: bool = False, cut: str | None = None
+) -> Answer:
+    """The answer to a question that was read from some text."""
+    layout = relation.layout
+    if relation.where != And():
+        question = replace(question, scope=under(relation.where, question.scope))
+    planned = planning_of(relation.strands, relation.summary, strict=strict, cut=cut)
+    answering = answering_of(relation.strands, relation.summary)
+    if relation.summary is not None and thresholds(question.scope):
+        return finish(*answered(question, layout, planned, answering), layout)
+    asked = planned(plan(question, layout, text))
     return finish(asked, answering(asked), layout)
+
+
+def planning_of(
+    strands: Strands, summary: Summary | None, *, strict: bool = False, cut: str | None = None
+) -> Callable[[Plan], Plan]:
+    """Who makes of a plan one that the sketch can answer."""
+
+    def planned(asked: Plan) -> Plan:
+        asked = asked if cut is None else replace(asked, cut=cut)
+        return settled(asked, strands, summary, strict) if asked.groups else asked
+
+    return planned
 
 
 def answering_of(strands: Strands, summary: Summary | None) -> Callable[[Plan], Found]:
     """Who finds the statistics of a plan: the summary where there is one, else the strands."""
     if summary is None:
-        return lambda asked: of_strands(strands, asked)
-    return lambda asked: paths.of_summary(summary, strands.layout, asked)
+        return lambda asked: filtered(asked, lambda each: of_strands(strands, each))
+    return lambda asked: filtered(asked, lambda each: paths.of_summary(summary, strands.layout, each))
 
 
 def of_strands(strands: Strands, asked: Plan) -> Found:
@@ -63,21 +133,29 @@ def of_strands(strands: Strands, asked: Plan) -> Found:
     Cost: proportional to the strands in scope times the features named; nothing is copied of the features that are not.
     """
     _check_kept(asked, strands.layout)
-    grouping = group(asked, strands, select(asked.scope, strands))
+    grouping = group(asked, strands)
     evaluation = _Evaluation(strands, grouping)
     values = {each: evaluation.statistic(each) for each in asked.statistics}
-    return Found(grouping.size, grouping.cells, grouping.buckets, values)
+    return Found(grouping.size, grouping.keys, values)
 
 
 def _check_kept(asked: Plan, layout: Layout) -> None:
     """Refuse what strands do not know: which values of features lie in the same row, and how values are spread."""
-    if asked.condition != EVERYTHING:
-        place, named = asked.condition_place, _first_feature(asked.condition)
+    if asked.has_conditions:
+        place = asked.condition_place
+        named = next((_first_feature(part.condition) for part in asked.parts if part.condition != EVERYTHING), None)
         raise NotKept(
             "predicates on features need paths, which this sketch does not keep: "
             f"ask by location and time, without a condition on {'them' if named is None else layout.features[named]}",
             *((place.line, place.column) if place else (None, None)),
         )
+    for key in asked.groups:
+        if isinstance(key, Binned):
+            feature = layout.features[key.feature]
+            raise NotKept(
+                f"BIN({feature}) needs paths, which this sketch does not keep: group by CELL and BUCKET, "
+                "or build a sketch with memory and without exact_at"
+            )
     for source in asked.statistics:
         if source.function == "quantile":
             feature = layout.features[source.features[0]]

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from synopsis.grid import geohash
-from synopsis.query.binding import Plan, Scope, Statistic
-from synopsis.query.paths import day_us, of_summary
+from synopsis.query.binding import Part, Plan, Scope, Statistic
+from synopsis.query.opened import day_us
+from synopsis.query.paths import of_summary
 from synopsis.query.predicates import And, Between
 from synopsis.query.values import Value
 from synopsis.sketch.layout import Layout
@@ -63,7 +64,7 @@ def _median(errors: list[float]) -> float | None:
 
 def _deviations(summary: Summary, layout: Layout) -> list[float]:
     statistics = [Statistic("std", (feature,)) for feature in range(len(layout.features))]
-    plan = Plan(tuple((str(at), each) for at, each in enumerate(statistics)), Scope(), (), (), None)
+    plan = Plan(tuple((str(at), each) for at, each in enumerate(statistics)), (Part(),), (), (), None)
     values = of_summary(summary, layout, plan).values
     return [float(np.nan_to_num(values[each].estimate[0])) for each in statistics]
 
@@ -94,4 +95,4 @@ def _plans(summary: Summary, layout: Layout, random: np.random.Generator, questi
         statistics += [Statistic("quantile", (one,), float(random.choice((0.1, 0.5, 0.9))))]
         statistics += [Statistic("correlation", (one, two))] if one != two else []
         columns = tuple((str(at), each) for at, each in enumerate(statistics))
-        yield Plan(columns, scope, (), (), None, And(tuple(conditions))), predicates
+        yield Plan(columns, (Part(scope, And(tuple(conditions))),), (), (), None), predicates

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from synopsis.core.sizes import format_bytes
 from synopsis.query import paths
-from synopsis.query.binding import Plan, Scope, Statistic, bind
-from synopsis.query.evaluate import answering_of
+from synopsis.query.binding import Keyed, Plan, Scope, Statistic, bind
+from synopsis.query.evaluate import answering_of, named, planning_of
 from synopsis.query.finish import Found, finish
-from synopsis.query.predicates import EVERYTHING
+from synopsis.query.regions import Both, Cells, Either, Outside, Region
+from synopsis.query.relation import Relation, selected, under
 from synopsis.query.scope import select
-from synopsis.query.shapes import Box, Circle, Polygon
+from synopsis.query.shapes import Box, Circle
 from synopsis.query.spelling import canonical, question_of
+from synopsis.query.sql import written_condition
 from synopsis.query.thresholds import answered, thresholds
-from synopsis.query.tree import BucketKey, CellKey
+from synopsis.query.tree import EVERYTHING, Join, Question, Selection
 from synopsis.query.values import GUARANTEES, Values
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
@@ -45,39 +48,61 @@ class Explanation:
         printer.text(str(self))
 
 
-def explain(strands: Strands, text: str | Mapping[str, Any], summary: Summary | None = None) -> Explanation:
+def explain(
+    relation: Relation, text: str | Mapping[str, Any], others: Mapping[str, Relation] | None = None
+) -> Explanation:
     """Answer a question and tell how. Cost: that of the answer, and of looking at its scope once more."""
-    text, layout, marks = canonical(text), strands.layout, [time.perf_counter()]
-    answering = answering_of(strands, summary)
-    question = question_of.__wrapped__(text)  # as if it were new
-    marks.append(time.perf_counter())
+    begun = time.perf_counter()
+    asked = question_of.__wrapped__(canonical(text))  # as if it were new
+    parsed = time.perf_counter() - begun
+    match asked:
+        case Selection():
+            part = selected(named(asked.sketch, relation, others), asked)
+            facts: dict[str, Any] = {"part": f"of {len(part.layout.features)} features, {format_bytes(part.nbytes)}"}
+            facts["condition"] = "none" if part.where == EVERYTHING else written_condition(part.where)
+            return Explanation(facts)
+        case Join():
+            facts = {
+                source.alias: str(_explained(named(source.question.sketch, relation, others), source.question, 0.0))
+                for source in asked.sources
+            }
+            return Explanation({name: dict(enumerate(told.splitlines(), 1)) for name, told in facts.items()})
+        case Question():
+            return _explained(named(asked.sketch, relation, others), asked, parsed)
+
+
+def _explained(relation: Relation, question: Question, parsed: float) -> Explanation:
+    strands, summary, layout = relation.strands, relation.summary, relation.layout
+    question = replace(question, scope=under(relation.where, question.scope))
+    answering, planned = answering_of(strands, summary), planning_of(strands, summary)
+    marks = [time.perf_counter()]
     if summary is not None and thresholds(question.scope):
-        asked, found = answered(question, layout, answering)
+        asked, found = answered(question, layout, planned, answering)
         marks += [marks[-1], time.perf_counter()]
     else:
-        asked = bind(question, layout)
+        asked = planned(bind(question, layout))
         marks.append(time.perf_counter())
         found = answering(asked)
         marks.append(time.perf_counter())
     answer = finish(asked, found, layout)
     marks.append(time.perf_counter())
     stages = ("parse", "plan", "evaluate", "finish")
-    times = {
-        stage: f"{(after - before) * 1e3:.2f} ms"
-        for stage, before, after in zip(stages, marks, marks[1:], strict=False)
-    }
-    facts: dict[str, Any] = {"scope": _scope(asked.scope), "groups": len(answer)}
+    took = [parsed, *(after - before for before, after in pairwise(marks))]
+    times = {stage: f"{seconds * 1e3:.2f} ms" for stage, seconds in zip(stages, took, strict=True)}
+    facts: dict[str, Any] = {"scope": _scopes(asked), "groups": len(answer)}
     touched = _of_strands(strands, asked) if summary is None else paths.touched(summary, layout, asked)
     facts |= {"touched": {name: _told(name, each) for name, each in touched.items()}}
     facts["columns"] = {
         name: _why(asked, source, found, touched, summary)
         for name, source in asked.columns
-        if not isinstance(source, CellKey | BucketKey)
+        if not isinstance(source, Keyed)
     }
     facts["exact"] = f"all statistics on whole strands of {layout.grain}"
     if summary is not None:
         places = "cells" if summary.layout.moving else "places"
         facts["exact"] = f"COUNT on whole days of whole {places}; counts of bins by {summary.span}"
+    if asked.notes:
+        facts["notes"] = "; ".join(asked.notes)
     return Explanation(facts | {"times": times})
 
 
@@ -86,23 +111,42 @@ def _told(name: str, fact: Any) -> str:
 
 
 def _of_strands(strands: Strands, asked: Plan) -> dict[str, Any]:
-    selection = select(asked.scope, strands)
-    return {"strands": len(strands), "inside": selection.inside_size, "cut": int(selection.cut.size)}
+    selections = [select(part.scope, strands) for part in asked.parts]
+    inside, cut = sum(each.inside_size for each in selections), sum(int(each.cut.size) for each in selections)
+    return {"strands": len(strands), "inside": inside, "cut": cut}
+
+
+def _scopes(asked: Plan) -> str | dict[str, str]:
+    """The scope, or those of all parts where ORs and NOTs make several."""
+    if len(asked.parts) == 1:
+        return _scope(asked.parts[0].scope)
+    return {f"part {at}": _scope(part.scope) for at, part in enumerate(asked.parts, 1)}
 
 
 def _scope(scope: Scope) -> str:
     """Places and times in words."""
     parts = [] if scope.prefixes is None else [f"{len(scope.prefixes)} geohashes"]
-    for shape in scope.shapes:
-        match shape:
-            case Box():
-                parts.append("a box")
-            case Circle():
-                parts.append(f"a circle of {shape.km:g} km")
-            case Polygon():
-                parts.append("a polygon")
+    parts += map(_region, scope.shapes)
     ends = [name for name, end in (("from", scope.from_us), ("until", scope.until_us)) if end is not None]
     return ", ".join([*(parts or ["all places"]), f"time {' and '.join(ends)}" if ends else "all times"])
+
+
+def _region(region: Region) -> str:
+    match region:
+        case Box():
+            return "a box"
+        case Circle():
+            return f"a circle of {region.km:g} km"
+        case Cells():
+            return f"{len(region.prefixes)} geohashes"
+        case Either():
+            return f"any of ({', '.join(map(_region, region.parts))})"
+        case Both():
+            return f"all of ({', '.join(map(_region, region.parts))})"
+        case Outside():
+            return f"outside {_region(region.region)}"
+        case _:
+            return "a polygon"
 
 
 def _why(asked: Plan, source: Any, found: Found, touched: dict[str, Any], summary: Summary | None) -> str:
@@ -121,7 +165,7 @@ def _why(asked: Plan, source: Any, found: Found, touched: dict[str, Any], summar
             reasons.append(f"{touched['days cut']:,} days are cut by the scope; whole days would not be")
         if touched["places cut"]:
             reasons.append(f"{touched['places cut']:,} cells are cut by the scope")
-        if asked.condition != EVERYTHING:
+        if asked.has_conditions:
             reasons.append("how many rows fulfil the condition is known by bins")
         if not isinstance(source, Statistic) or source.function != "count":
             reasons.append(f"values are known by bins ({summary.layout.bins} of a feature)")

@@ -6,8 +6,8 @@ It does not matter who computed the statistics, strands or strata and paths.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -15,13 +15,26 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column
+from synopsis.grid.zones import Zone
+from synopsis.query.answer import Answer, BinKeys, BucketKeys, CellKeys, Column
 from synopsis.query.arithmetic import combined, constant
-from synopsis.query.binding import Compared, Computed, Every, Fails, Having, Operand, Plan, Source, Statistic
-from synopsis.query.tree import BucketKey, CellKey
+from synopsis.query.binding import (
+    Binned,
+    Compared,
+    Computed,
+    Every,
+    Fails,
+    Having,
+    Keyed,
+    Operand,
+    Plan,
+    Source,
+    Statistic,
+)
+from synopsis.query.tree import CellKey
 from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
-from synopsis.sketch.moments import Integers
+from synopsis.sketch.moments import Floats, Integers
 
 Booleans = NDArray[np.bool_]
 
@@ -40,9 +53,17 @@ class Found:
     """The groups of an answer in the order of their keys, and their statistics."""
 
     size: int
-    cells: Integers | None  #: if grouped by cells
-    buckets: Integers | None  #: ordinals, if grouped by buckets
+    keys: Mapping[Keyed, Integers]  #: cells, ordinals of buckets, numbers of bins
     values: Mapping[Statistic, Values]
+    binned: Mapping[Binned, tuple[Floats, Floats]] = field(default_factory=dict)  #: the ends of bins
+
+    def rows_of(self, other: Found) -> NDArray[np.intp]:
+        """Where each of these groups stands in another answer with the same keys; -1 where it has none."""
+        if not self.keys:
+            return np.zeros(self.size, np.intp)
+        mine, theirs = (zip(*(column.tolist() for column in each.keys.values()), strict=True) for each in (self, other))
+        at = {key: row for row, key in enumerate(theirs)}
+        return np.array([at.get(key, -1) for key in mine], np.intp)
 
     def of(self, operand: Operand) -> Values:
         """A column of numbers."""
@@ -59,40 +80,50 @@ def finish(asked: Plan, found: Found, layout: Layout) -> Answer:
     if asked.having is not None:
         rows = np.flatnonzero(_truth(asked.having, found)[0])
     if asked.order:
-        # NumPy takes the leading key last, and sorts NaN, which is its own negative, behind everything.
-        keys = [
-            -_sortable(source, found)[rows] if descending else _sortable(source, found)[rows]
-            for source, descending in reversed(asked.order)
-        ]
-        rows = rows[np.lexsort(keys)]
+        rows = rows[sorted_rows([(_sortable(source, found)[rows], descending) for source, descending in asked.order])]
     rows = rows[: asked.limit]
-    return Answer({name: _column(source, found, rows, layout) for name, source in asked.columns})
+    return Answer({name: _column(source, found, rows, layout) for name, source in asked.columns}, notes=asked.notes)
+
+
+def sorted_rows(keys: Sequence[tuple[NDArray[Any], bool]]) -> NDArray[np.intp]:
+    """Rows in the order of some keys, the leading one first, each perhaps descending; what is undefined comes last."""
+    columns = []
+    for key, descending in reversed(keys):  # NumPy takes the leading key last
+        if descending and key.dtype.kind == "U":
+            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+        columns.append(-key if descending else key)  # NaN is its own negative, and sorted behind everything
+    return np.lexsort(columns)
+
+
+def true_of(comparison: str, left: Values, right: Values) -> tuple[Booleans, Booleans]:
+    """Where estimates make a comparison true, and where false; what is undefined is neither."""
+    one, other = (each.estimate.astype(np.float64) for each in (left, right))
+    known = ~np.isnan(one) & ~np.isnan(other)
+    holds = np.asarray(_COMPARISONS[comparison](one, other))
+    return known & holds, known & ~holds
 
 
 def _sortable(source: Source, found: Found) -> NDArray[Any]:
-    if not isinstance(source, CellKey | BucketKey):
-        return found.of(source).estimate
-    key = found.cells if isinstance(source, CellKey) else found.buckets
-    assert key is not None  # binding lets only grouped keys through
-    return key
+    return found.keys[source] if isinstance(source, Keyed) else found.of(source).estimate
 
 
 def _column(source: Source, found: Found, rows: NDArray[np.intp], layout: Layout) -> Column:
-    if not isinstance(source, CellKey | BucketKey):
+    if not isinstance(source, Keyed):
         return found.of(source).take(rows)
-    key = _sortable(source, found)[rows]
+    key = found.keys[source][rows]
     if isinstance(source, CellKey):
         return CellKeys(geohash.to_text(key, source.length))
-    return BucketKeys(Bucket.parse(source.span).starts_us(key, layout.zone), layout.timezone)
+    if isinstance(source, Binned):
+        low, high = found.binned[source]
+        return BinKeys(low[rows], high[rows])
+    span, zone = Bucket.parse(source.span), layout.zone if source.zone is None else Zone.named(source.zone)
+    return BucketKeys(span.starts_us(key, zone), source.zone or layout.timezone, span.ends_us(key, zone))
 
 
 def _truth(condition: Having, found: Found) -> tuple[Booleans, Booleans]:
     """Of which groups the estimates make a condition true, and of which false; what is undefined is neither."""
     if isinstance(condition, Compared):
-        left, right = (found.of(each).estimate.astype(np.float64) for each in (condition.left, condition.right))
-        known = ~np.isnan(left) & ~np.isnan(right)
-        holds = np.asarray(_COMPARISONS[condition.comparison](left, right))
-        return known & holds, known & ~holds
+        return true_of(condition.comparison, found.of(condition.left), found.of(condition.right))
     if isinstance(condition, Fails):
         true, false = _truth(condition.condition, found)
         return false, true

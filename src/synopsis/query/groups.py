@@ -7,8 +7,9 @@ across several it is cut, and plays a part in each.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from synopsis.core.errors import NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
-from synopsis.query.binding import Plan
+from synopsis.query.binding import Keyed, Plan, Scope
 from synopsis.query.bounds import Groups
 from synopsis.query.runs import Runs, distinct, picked
-from synopsis.query.scope import Selection
+from synopsis.query.scope import select
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strands import Strands
@@ -35,8 +36,7 @@ class Grouping:
 
     groups: Groups
     size: int
-    cells: Integers | None  #: the cell of each group, if grouped by cells
-    buckets: Integers | None  #: the ordinal of its bucket, if grouped by buckets
+    keys: Mapping[Keyed, Integers]  #: the cell of each group, and the ordinal of its bucket, if grouped by them
 
 
 def _none() -> Integers:
@@ -53,44 +53,77 @@ class _Side:
     lengths: Integers = field(default_factory=_none)  #: how many parts each of these cells has
 
 
-def group(plan: Plan, strands: Strands, selection: Selection) -> Grouping:
+def group(plan: Plan, strands: Strands) -> Grouping:
     """The groups of a plan. Cost: a few passes over the strands in scope, and a sort unless cells lead."""
-    if not plan.groups:
+    found = [_of_part(plan.groups, part.scope, strands, plan.cut) for part in plan.parts]
+    return found[0] if len(found) == 1 else _together(plan.groups, found)
+
+
+def _of_part(keys: tuple[Keyed, ...], scope: Scope, strands: Strands, cut_is: str | None) -> Grouping:
+    selection = select(scope, strands).whole(cut_is)
+    if not keys:
         runs = Runs.single(selection.inside, selection.inside_size), Runs.single(selection.cut, selection.cut.size)
-        return Grouping(Groups(*runs, selection.fraction), 1, None, None)
+        return Grouping(Groups(*runs, selection.fraction), 1, {})
     inside, cut, fraction = _Side(selection.inside), _Side(selection.cut), selection.fraction
-    for key in plan.groups:
+    for key in keys:
         if isinstance(key, BucketKey):
-            inside, cut, fraction = _by_buckets(key, plan, strands, inside, cut, fraction)
-    for key in plan.groups:
+            inside, cut, fraction = _by_buckets(key, scope, strands, inside, cut, fraction)
+    for key in keys:
         if isinstance(key, CellKey):
             inside, cut = _by_cells(key, strands, inside, cut)
-    if plan.groups == tuple(key for key in plan.groups if isinstance(key, CellKey)):
-        return _of_cells(inside, cut, fraction)
-    return _numbered(plan, inside, cut, fraction)
+    if all(isinstance(key, CellKey) for key in keys):
+        return _of_cells(keys[0], inside, cut, fraction)
+    return _numbered(keys, inside, cut, fraction)
+
+
+def _together(keys: tuple[Keyed, ...], found: list[Grouping]) -> Grouping:
+    """The groups of all parts of a question; a strand that several parts cut is cut once, by all of them."""
+    columns = [np.concatenate([each.keys[key] for each in found]) for key in keys]
+    if keys:
+        names, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        number, size = number.reshape(-1), len(names)
+    else:
+        names, number, size = np.empty((1, 0), np.int64), np.zeros(len(found), np.int64), 1
+    first = np.cumsum([each.size for each in found]) - [each.size for each in found]
+
+    def parts(side: Literal["inside", "cut"]) -> tuple[Integers, Integers]:
+        """Positions and groups, of all parts."""
+        runs: list[Runs] = [getattr(each.groups, side) for each in found]
+        positions = [picked(each.positions, np.arange(each.parts)) for each in runs]
+        groups = [number[each.groups + start] for each, start in zip(runs, first, strict=True)]
+        return np.concatenate(positions), np.concatenate(groups)
+
+    positions, groups = parts("inside")
+    order = np.lexsort((positions, groups))
+    inside = Runs.of(positions[order], groups[order], size)
+    positions, groups = parts("cut")
+    pairs, own = np.unique(np.stack([groups, positions], axis=1), axis=0, return_inverse=True)
+    share = np.bincount(own.reshape(-1), np.concatenate([each.groups.fraction for each in found]), len(pairs))
+    cut = Runs.of(pairs[:, 1], pairs[:, 0], size)
+    return Grouping(Groups(inside, cut, np.minimum(share, 1.0)), size, dict(zip(keys, names.T, strict=True)))
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
 def _by_buckets(
-    key: BucketKey, plan: Plan, strands: Strands, inside: _Side, cut: _Side, fraction: Floats
+    key: BucketKey, scope: Scope, strands: Strands, inside: _Side, cut: _Side, fraction: Floats
 ) -> tuple[_Side, _Side, Floats]:
     """Both sides with the bucket of each part; strands that lie across buckets move to the cut side."""
-    span, own = Bucket.parse(key.span), strands.layout.span
-    if span.encloses(own):
+    span, own, zone = Bucket.parse(key.span), strands.layout.span, _zone(key, strands)
+    if span.encloses(own) and zone == strands.layout.zone:
         inside = _Side(inside.positions, _coarsened(strands.bucket[inside.positions], own, span))
         return inside, _Side(cut.positions, _coarsened(strands.bucket[cut.positions], own, span)), fraction
     begin_us, end_us = strands.first_us[inside.positions], strands.last_us[inside.positions]
-    low, high = _ordinal_range(span, begin_us, end_us, strands.layout.zone)
+    low, high = _ordinal_range(span, begin_us, end_us, zone)
     across, within = np.flatnonzero(low < high), np.flatnonzero(low == high)
     # What was cut already is known to be in scope only from here to there.
     cut_begin_us, cut_end_us = strands.first_us[cut.positions], strands.last_us[cut.positions]
-    if plan.scope.from_us is not None:
-        cut_begin_us = np.maximum(cut_begin_us, plan.scope.from_us)
-    if plan.scope.until_us is not None:
-        cut_end_us = np.minimum(cut_end_us, plan.scope.until_us - 1)
-    cut_low, cut_high = _ordinal_range(span, cut_begin_us, cut_end_us, strands.layout.zone)
+    if scope.from_us is not None:
+        cut_begin_us = np.maximum(cut_begin_us, scope.from_us)
+    if scope.until_us is not None:
+        cut_end_us = np.minimum(cut_end_us, scope.until_us - 1)
+    cut_low, cut_high = _ordinal_range(span, cut_begin_us, cut_end_us, zone)
     positions = np.append(picked(cut.positions, np.arange(cut_low.size)), picked(inside.positions, across))
     order = np.argsort(positions, kind="stable")
     parts, buckets, share = _expanded(
@@ -104,6 +137,12 @@ def _by_buckets(
     fraction = np.append(fraction, np.ones(across.size))[order][parts] * share
     inside = _Side(picked(inside.positions, within), low[within])
     return inside, _Side(positions[order][parts], buckets), fraction
+
+
+def _zone(key: BucketKey, strands: Strands) -> Zone:
+    """Whose clocks cut the buckets."""
+    layout = strands.layout
+    return layout.zone if key.zone in (None, layout.timezone) else Zone.named(key.zone)
 
 
 def _coarsened(ordinals: Integers, own: Bucket, span: Bucket) -> Integers:
@@ -149,7 +188,7 @@ def _expanded(
         )
     parts = np.repeat(np.arange(low.size), counts)
     buckets = np.arange(total) + np.repeat(low - (np.cumsum(counts) - counts), counts)
-    span, zone = Bucket.parse(key.span), strands.layout.zone
+    span, zone = Bucket.parse(key.span), _zone(key, strands)
     starts_us, ends_us = span.starts_us(buckets, zone), span.ends_us(buckets, zone)
     overlap_us = np.minimum(end_us[parts], ends_us) - np.maximum(begin_us[parts], starts_us)
     share = np.clip(overlap_us / np.maximum(end_us - begin_us, 1)[parts], 0.0, 1.0)
@@ -170,50 +209,61 @@ def _by_cells(key: CellKey, strands: Strands, inside: _Side, cut: _Side) -> tupl
     return replace(inside, cells=own[0][0], lengths=own[0][1]), replace(cut, cells=own[1][0], lengths=own[1][1])
 
 
+def finest_cell(key: CellKey, plan: Plan, strands: Strands) -> int:
+    """The length of the finest cells, as long as asked or shorter, that part no positions which are kept together."""
+    bits = key.length * geohash.BITS_PER_CHARACTER
+    if bits <= strands.layout.bits:
+        return key.length
+    found = [select(part.scope, strands) for part in plan.parts]
+    sides = [strands.cell[side] for each in found for side in (each.inside, each.cut)]
+    low, high = _corners(bits, strands, np.unique(np.concatenate(sides)))
+    differ = int(np.bitwise_or.reduce(low ^ high, initial=0)).bit_length()
+    return (bits - differ) // geohash.BITS_PER_CHARACTER
+
+
+def _corners(bits: int, strands: Strands, cells: Integers) -> tuple[Integers, Integers]:
+    """The finer cells of the outermost corners of the positions in each cell of the sketch."""
+    at = np.searchsorted(strands.cells.key, cells)
+    south, west, north, east = (side[at] for side in strands.cells.box)
+    return geohash.encode(south, west, bits), geohash.encode(north, east, bits)
+
+
 def _finer(key: CellKey, strands: Strands, cells: Integers) -> Integers:
     """For cells of the sketch the one finer cell that holds all their positions."""
-    at, bits = np.searchsorted(strands.cells.key, cells), key.length * geohash.BITS_PER_CHARACTER
-    south, west, north, east = (side[at] for side in strands.cells.box)
-    low, high = geohash.encode(south, west, bits), geohash.encode(north, east, bits)
-    if np.array_equal(low, high):
-        return low
-    differ = int(np.bitwise_or.reduce(low ^ high)).bit_length()
-    remains = (bits - differ) // geohash.BITS_PER_CHARACTER
-    advice = f"the finest that remains is CELL({remains})" if remains else "leave CELL out"
-    raise NotKept(f"CELL({key.length}) would part positions that this sketch keeps together; {advice}", *key.where)
+    low, high = _corners(key.length * geohash.BITS_PER_CHARACTER, strands, cells)
+    assert np.array_equal(low, high)  # grains let no finer key through
+    return low
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
-def _of_cells(inside: _Side, cut: _Side, fraction: Floats) -> Grouping:
+def _of_cells(key: Keyed, inside: _Side, cut: _Side, fraction: Floats) -> Grouping:
     """Groups by cell alone, which need no sorting."""
     names = np.union1d(inside.cells, cut.cells)
 
     def runs(side: _Side) -> Runs:
         return Runs.side_by_side(side.positions, np.searchsorted(names, side.cells), side.lengths, names.size)
 
-    return Grouping(Groups(runs(inside), runs(cut), fraction), names.size, names, None)
+    return Grouping(Groups(runs(inside), runs(cut), fraction), names.size, {key: names})
 
 
-def _numbered(plan: Plan, inside: _Side, cut: _Side, fraction: Floats) -> Grouping:
+def _numbered(keys: tuple[Keyed, ...], inside: _Side, cut: _Side, fraction: Floats) -> Grouping:
     """Groups numbered in the order of their keys, the first key of GROUP BY leading."""
-    ranked = [
-        _cell_ranks(inside, cut) if isinstance(key, CellKey) else _bucket_ranks(inside, cut) for key in plan.groups
-    ]
+    ranked = [_cell_ranks(inside, cut) if isinstance(key, CellKey) else _bucket_ranks(inside, cut) for key in keys]
     codes, width = ranked[0][1], ranked[0][0].size
     for names, ranks in ranked[1:]:
         codes, width = codes * names.size + ranks, width * names.size
     rest, groups = _dense(codes, width)
     size, split = rest.size, inside.buckets.size
-    found: dict[type, Integers] = {}
-    for key, (names, _) in zip(reversed(plan.groups), reversed(ranked), strict=True):
+    found: dict[Keyed, Integers] = {}
+    for key, (names, _) in zip(reversed(keys), reversed(ranked), strict=True):
         rest, rank = np.divmod(rest, max(names.size, 1))
-        found[type(key)] = names[rank]
+        found[key] = names[rank]
     inside_runs, _ = _sorted(inside, groups[:split], size)
     cut_runs, order = _sorted(cut, groups[split:], size)
     fraction = fraction if order is None else fraction[order]
-    return Grouping(Groups(inside_runs, cut_runs, fraction), size, found.get(CellKey), found.get(BucketKey))
+    return Grouping(Groups(inside_runs, cut_runs, fraction), size, found)
 
 
 def _cell_ranks(inside: _Side, cut: _Side) -> tuple[Integers, Integers]:

@@ -1,42 +1,37 @@
-"""Questions to a summary: which strata are in scope, what their paths say, and what their counts make certain.
+"""Questions to a summary: its groups, and the statistics of each.
 
-A place is in scope or not, and so is a day, but for the first and the last of a range of time, which may be cut. Only
-the blocks that hold such places and days are opened, and only the frames of the features that the question names. The
-cells that stand for places of moving objects may be cut, too: `whereabouts` tells how much of them is in scope.
+A group is made of pieces, one for each part of the question that has rows of it. `opened` tells which strata a part
+touches, `pieces` what their paths and counts say, `several` how pieces make a whole.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.core.errors import BadQuery, NotKept
+from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query import strata as certain
-from synopsis.query.binding import Plan, Scope, Statistic
-from synopsis.query.estimate import Estimates
+from synopsis.grid.zones import Zone
+from synopsis.query import several
+from synopsis.query.binding import Binned, Keyed, Part, Plan
+from synopsis.query.binning import Binning
 from synopsis.query.finish import Found
-from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
+from synopsis.query.opened import DAY, Covered, Opened, day_us, past_us
+from synopsis.query.pieces import Piece
+from synopsis.query.predicates import And, Condition
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
-from synopsis.query.whereabouts import Whereabouts
-from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
-from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import Strata, bin_ranges
+from synopsis.sketch.moments import Integers
 from synopsis.sketch.summary import Summary
-from synopsis.sketch.tallies import DAY_US
 
-_DAY: Final = Bucket.parse("1d")
-
-#: The share of a day that a bucket shorter than a day takes at most: no such bucket holds one whole.
+#: The share of a day that a bucket takes at most which may not hold it whole.
 _ALMOST: Final = 1.0 - 1e-9
 
 #: Groups that one answer may have: each is evaluated by itself.
@@ -48,19 +43,42 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
-    opened = _Opened.of(summary, layout, asked)
-    groups = list(_groups(opened, asked))
+    groups: dict[tuple[int, ...], list[Piece]] = {}
+    for part in asked.parts:
+        for key, piece in _pieces(_opened(summary, layout, asked, part), asked, part.condition):
+            groups.setdefault(key, []).append(piece)
+            if len(groups) > _MOST_GROUPS:
+                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+    order = sorted(groups)
     values = {
-        each: _gathered([group.statistic(each) for group in groups], is_count=each.function == "count")
+        each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.function == "count")
         for each in asked.statistics
     }
-    cells, buckets = (np.array([getattr(each, name) for each in groups], np.int64) for name in ("cell", "bucket"))
-    return Found(len(groups), cells, buckets, values)
+    numbers = np.array(order, np.int64).reshape(len(order), len(asked.groups)).T
+    keys = dict(zip(asked.groups, numbers, strict=True))
+    binned = {key: Binning(summary.scales, key).ends(own) for key, own in keys.items() if isinstance(key, Binned)}
+    return Found(len(order), keys, values, binned)
 
 
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
     """What a question looks at: blocks, bytes, places, days, paths. Cost: that of opening what it touches."""
-    opened = _Opened.of(summary, layout, asked)
+    found: dict[str, Any] = {}
+    for part in asked.parts:
+        for name, fact in _touched(_opened(summary, layout, asked, part), summary).items():
+            is_sum = isinstance(fact, int) and name in found and name != "blocks in all"
+            found[name] = found[name] + fact if is_sum else fact
+    return found
+
+
+def _opened(summary: Summary, layout: Layout, asked: Plan, part: Part) -> Opened:
+    wanted = {feature for each in asked.statistics for feature in each.features}
+    wanted |= {key.feature for key in asked.groups if isinstance(key, Binned)}
+    cuts_days = any(isinstance(key, BucketKey) for key in asked.groups)
+    return Opened.of(summary, layout, part, wanted, cuts_days, asked.cut)
+
+
+def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:
+    names = opened.layout.features
     before = np.append(0, np.cumsum(opened.chosen))
     looked_at = [each for each in summary.blocks if before[each.place_high + 1] > before[each.place_low]]
     needed = summary.contexts.needed(set(opened.features))
@@ -72,7 +90,7 @@ def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
         "blocks": len(looked_at),
         "blocks in all": len(summary.blocks),
         "packed bytes": sum(sizes),
-        "features opened": ", ".join(layout.features[each] for each in needed if each < len(layout.features)),
+        "features opened": ", ".join(names[each] for each in needed if each < len(names)),
     }
     if opened.strata is None:
         return facts | dict.fromkeys(("places", "places cut", "strata", "days", "days cut", "rows", "paths"), 0)
@@ -90,352 +108,84 @@ def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
     }
 
 
-def _features(condition: Condition) -> set[int]:
-    if isinstance(condition, Between | IsNull):
-        return {condition.feature}
-    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
-    return set().union(*map(_features, parts))
-
-
-# --- what is in scope -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Covered:
-    """How much of each day is in scope, and how much rather each path of it than the others."""
-
-    share: Floats  #: days
-    lean: Floats | None = None  #: paths; None: all of a day alike
-
-    def but(self, days: NDArray[np.bool_]) -> _Covered:
-        """Of these days only."""
-        return replace(self, share=np.where(days, self.share, 0.0))
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """Strata with places and days in scope."""
-
-    summary: Summary
-    layout: Layout
-    features: tuple[int, ...]
-    strata: Strata | None  #: None where nothing is in scope
-    chosen: NDArray[np.bool_]  #: places
-    begin_us: int | None
-    end_us: int | None
-    whereabouts: Whereabouts | None = None  #: of moving objects
-
-    @classmethod
-    def of(cls, summary: Summary, layout: Layout, asked: Plan) -> _Opened:
-        """The strata of all places in scope that have days in scope, with the features that the question names."""
-        scope = asked.scope
-        named = {*_features(asked.condition), *(feature for each in asked.statistics for feature in each.features)}
-        features = tuple(sorted(named)) or (0,)
-        begin, end = scope.from_us, scope.until_us
-        whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
-        chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
-        if whereabouts is not None:
-            timed = begin is not None or end is not None
-            features += whereabouts.features(timed or any(isinstance(key, BucketKey) for key in asked.groups))
-        before = np.append(0, np.cumsum(chosen))
-        parts = []
-        if begin is None or end is None or begin < end:
-            for block in summary.blocks:
-                if before[block.place_high + 1] > before[block.place_low]:
-                    part = blocks.opened(block, summary.contexts, features)
-                    runs = chosen[part.run_place] & _touched(part, layout, begin, end)
-                    keep = np.logical_or.reduceat(runs, part.run_offset[:-1])
-                    if keep.any():
-                        parts.append(part if keep.all() else part.take(keep))
-        strata = Strata.joined(parts) if parts else None
-        return cls(summary, layout, features, strata, chosen, begin, end, whereabouts)
-
-    def within(self, places: NDArray[np.bool_]) -> _Opened:
-        """The same, of some places only."""
-        assert self.strata is not None
-        chosen = self.chosen & places
-        keep = np.logical_or.reduceat(chosen[self.strata.run_place], self.strata.run_offset[:-1])
-        return replace(self, chosen=chosen, strata=self.strata if keep.all() else self.strata.take(keep))
-
-    @cached_property
-    def is_beyond_paths(self) -> bool:
-        """Whether paths are no ground for intervals at 95%."""
-        scales = self.summary.scales
-        return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
-
-    def covered(self, begin: int | None, end: int | None) -> _Covered:
-        """What of each day and place in scope lies in a span of time."""
-        strata = self.strata
-        assert strata is not None
-        share = _covered(strata, self.layout, begin, end)
-        share = np.where(self.chosen[strata.day_place], share, 0.0)
-        if self.whereabouts is None:
-            return _Covered(share)
-        starts = day_us(strata.day, self.layout)
-        return _Covered(*self.whereabouts.within(strata, self.features, share, starts, begin, end))
-
-
-def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
-    """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
-    chosen = np.ones(summary.latitude.size, np.bool_)
-    if scope.prefixes is not None:
-        chosen &= False
-        by_length: dict[int, list[int]] = {}
-        for prefix in scope.prefixes:
-            by_length.setdefault(len(prefix), []).append(geohash.parse(prefix)[0])
-        for length, cells in by_length.items():
-            own = geohash.encode(summary.latitude, summary.longitude, length * geohash.BITS_PER_CHARACTER)
-            chosen |= np.isin(own, cells)
-    for shape in scope.shapes:
-        chosen &= shape.holds(summary.latitude, summary.longitude)
-    return chosen
-
-
-def day_us(day: Integers, layout: Layout) -> Integers:
-    """The first instant of each day."""
-    if layout.timezone == "UTC":
-        return day * DAY_US
-    return _DAY.starts_us(day, layout.zone)
-
-
-def _past_us(day: Integers, layout: Layout) -> Integers:
-    """The instant from which on nothing falls into each day any more; clocks may go back over midnight."""
-    if layout.timezone == "UTC":
-        return (day + 1) * DAY_US
-    return _DAY.reach_us(day, layout.zone)
-
-
-def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
-    """Which runs have days in a span of time."""
-    touched = np.ones(strata.run_first.size, np.bool_)
-    if begin is not None:
-        touched &= _past_us(strata.run_first + strata.run_days - 1, layout) > begin
-    if end is not None:
-        touched &= day_us(strata.run_first, layout) < end
-    return touched
-
-
-def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
-    if begin is None and end is None:
-        return np.ones(strata.day_rows.size)
-    first, last = day_us(strata.day, layout), _past_us(strata.day, layout)
-    left = first if begin is None else np.maximum(first, begin)
-    right = last if end is None else np.minimum(last, end)
-    return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
-
-
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _groups(opened: _Opened, asked: Plan) -> Iterator[_Group]:
-    """The groups of the answer in the order of their keys; without GROUP BY one, even when it is empty."""
-    strata = opened.strata
+def _pieces(opened: Opened, asked: Plan, condition: Condition) -> Iterator[tuple[tuple[int, ...], Piece]]:
+    """The pieces of one part of the question, by the keys of their groups; without GROUP BY one, even when empty."""
     if not asked.groups:
-        covered = None if strata is None else opened.covered(opened.begin_us, opened.end_us)
-        yield _Group(opened, covered, asked.condition)
+        covered = None if opened.strata is None else opened.covered(opened.begin_us, opened.end_us)
+        yield (), Piece(opened, covered, condition)
         return
-    if strata is None:
+    if opened.strata is None:
         return
-    length = next((key.length for key in asked.groups if isinstance(key, CellKey)), None)
-    span = next((Bucket.parse(key.span) for key in asked.groups if not isinstance(key, CellKey)), None)
-    cell = _cells(opened.summary, length)
-    made = 0
-    for each in np.unique(cell[opened.chosen]):
-        own = opened if length is None else opened.within(cell == each)
-        for bucket, covered in _buckets(own, span):
-            assert own.strata is not None
-            if not (covered.share * own.strata.day_rows).any():
+    cell_key = next((key for key in asked.groups if isinstance(key, CellKey)), None)
+    bucket_key = next((key for key in asked.groups if isinstance(key, BucketKey)), None)
+    binnings = [Binning(opened.summary.scales, key) for key in asked.groups if isinstance(key, Binned)]
+    own_cell = _cells(opened.summary, cell_key)
+    for cell in np.unique(own_cell[opened.chosen]):
+        within = opened if cell_key is None else opened.within(own_cell == cell)
+        for bucket, covered in _buckets(within, bucket_key):
+            assert within.strata is not None
+            if not (covered.share * within.strata.day_rows).any():
                 continue
-            made += 1
-            if made > _MOST_GROUPS:
-                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
-            yield _Group(own, covered, asked.condition, int(each), bucket)
+            for bins, own in _binned(within, covered, condition, binnings):
+                numbers: dict[Keyed | None, int] = {cell_key: int(cell), bucket_key: bucket, **bins}
+                yield tuple(numbers[key] for key in asked.groups), Piece(within, covered, own)
 
 
-def _cells(summary: Summary, length: int | None) -> Integers:
-    """The cell of each place, by the length of its geohash."""
-    if length is None:
+def _cells(summary: Summary, key: CellKey | None) -> Integers:
+    """The cell of each place."""
+    if key is None:
         return np.zeros(summary.latitude.size, np.int64)
-    bits, known = length * geohash.BITS_PER_CHARACTER, summary.layout.place_bits
-    if known is not None and bits > known:
-        longest = known // geohash.BITS_PER_CHARACTER
-        remedy = f"ask for CELL({longest})" if longest else "ask cell by cell, location LIKE 'u0%'"
-        raise NotKept(f"GROUP BY CELL({length}) needs places, and this sketch keeps cells of {known} bits: {remedy}")
-    return geohash.encode(summary.latitude, summary.longitude, bits)
+    return geohash.encode(summary.latitude, summary.longitude, key.length * geohash.BITS_PER_CHARACTER)
 
 
-def _buckets(opened: _Opened, span: Bucket | None) -> Iterator[tuple[int, _Covered]]:
+def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Covered]]:
     """The buckets of these strata within the scope, each with the share of every day that lies in it."""
     begin, end, layout, strata = opened.begin_us, opened.end_us, opened.layout, opened.strata
     assert strata is not None
-    if span is None or span.encloses(_DAY):  # a day lies in one bucket, whatever clocks do
+    if key is None:
+        yield 0, opened.covered(begin, end)
+        return
+    span, zone = Bucket.parse(key.span), layout.zone if key.zone is None else Zone.named(key.zone)
+    if span.encloses(DAY) and key.zone in (None, layout.timezone):  # a day lies in one bucket, whatever clocks do
         covered = opened.covered(begin, end)
-        if span is None:
-            yield 0, covered
-            return
-        own = span.ordinals(day_us(strata.day, layout), layout.zone)
+        own = span.ordinals(day_us(strata.day, layout), zone)
         for ordinal in np.unique(own[(strata.day_rows > 0) & (covered.share > 0.0)]):
             yield int(ordinal), covered.but(own == ordinal)
         return
     days = strata.day[strata.day_rows > 0]
-    ends_us = day_us(days.min(), layout), _past_us(days.max(), layout) - 1
-    first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), layout.zone))
-    ordinals = np.arange(first, last + 1)
-    starts, reach = span.starts_us(ordinals, layout.zone), span.reach_us(ordinals, layout.zone)
-    for ordinal, left, right in zip(ordinals, starts, reach, strict=True):
-        inner = int(left) if begin is None else max(int(left), begin)
-        outer = int(right) if end is None else min(int(right), end)
+    ends_us = day_us(days.min(), layout), past_us(days.max(), layout) - 1
+    first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), zone))
+    ordinals = np.arange(first - 1, last + 2)
+    starts, reach = span.starts_us(ordinals, zone), span.reach_us(ordinals, zone)
+    for at in range(ordinals.size):
+        left, right = int(starts[at]), int(reach[at])
+        inner = left if begin is None else max(left, begin)
+        outer = right if end is None else min(right, end)
         if inner < outer:
             covered = opened.covered(inner, outer)
-            # A day that the bucket holds whole by its instants may still have rows of the hour that came twice.
-            yield int(ordinal), replace(covered, share=np.minimum(covered.share, _ALMOST))
+            # Where clocks go back, a bucket shares instants with its neighbours, and holds no day there for sure.
+            shares_instants = (at > 0 and reach[at - 1] > left) or (at + 1 < ordinals.size and starts[at + 1] < right)
+            if shares_instants or not span.encloses(DAY):
+                covered = replace(covered, share=np.minimum(covered.share, _ALMOST))
+            yield int(ordinals[at]), covered
 
 
-class _Group:
-    """One group being answered; what its statistics share is computed once."""
-
-    def __init__(
-        self, opened: _Opened, covered: _Covered | None, condition: Condition, cell: int = 0, bucket: int = 0
-    ) -> None:
-        self._opened, self._strata, self._covered, self._condition = opened, opened.strata, covered, condition
-        self._known: dict[int, Any] = {}
-        self.cell, self.bucket = cell, bucket
-
-    def statistic(self, asked: Statistic) -> Value:
-        """One statistic with its interval."""
-        if self._strata is None:
-            return Value(0, 0, 0, "exact") if asked.function == "count" else Value(None, None, None, "exact")
-        if asked.function == "count":
-            return self._count(asked)
-        if asked.function in _OF_ONE:
-            return self._of_one(asked)
-        return self._of_spread(asked)
-
-    def _count(self, asked: Statistic) -> Value:
-        interval = self._selection.values(asked.features[0]).count() if asked.features else self._selection.count()
-        low, high = float(interval.low[0]), float(interval.high[0])
-        estimate = low
-        p95 = None
-        if low < high:
-            estimates = self._estimates
-            estimate = self._numbers(asked.features[0]).count if asked.features else estimates.count()
-            counted = self._numbers(asked.features[0]) if asked.features else estimates
-            p95 = self._at_95(counted, "count_p95")
-        return _value(estimate, low, high, p95, whole=True)
-
-    def _of_one(self, asked: Statistic) -> Value:
-        feature = asked.features[0]
-        values = self._selection.values(feature)
-        interval = values.quantile(_share(asked)) if asked.function == "quantile" else getattr(values, asked.function)()
-        low, high = float(interval.low[0]), float(interval.high[0])
-        if math.isnan(low) or math.isnan(high):
-            return Value(None, None, None, "certain")
-        numbers = self._numbers(feature)
-        estimate = _OF_ONE[asked.function](numbers, asked)
-        p95 = None
-        if asked.function in _WITH_P95 and asked.share not in (0.0, 1.0):  # paths do not tell of extremes
-            arguments = (_share(asked),) if asked.function == "quantile" else ()
-            p95 = self._at_95(numbers, _WITH_P95[asked.function], *arguments)
-        if math.isnan(estimate):
-            estimate = (low + high) / 2
-        return _value(estimate, low, high, p95)
-
-    def _of_spread(self, asked: Statistic) -> Value:
-        """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
-        first, second = asked.features[0], asked.features[-1]
-        if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
-            name = "deviation" if asked.function == "std" else "variance"
-            numbers = self._numbers(first)
-            estimate, p95 = getattr(numbers, name), self._at_95(numbers, f"{name}_p95")
-        elif first == second:
-            deviation = self._numbers(first).deviation
-            estimate, p95 = (1.0 if deviation > 0 else math.nan), (1.0, 1.0)
-        else:
-            estimate = getattr(self._estimates, asked.function)(first, second)
-            p95 = self._at_95(self._estimates, f"{asked.function}_p95", first, second)
-        if math.isnan(estimate):
-            return Value(None, None, None, "heuristic")
-        if p95 is None:
-            return Value(estimate, None, None, "heuristic")
-        low, high = min(p95[0], estimate), max(p95[1], estimate)
-        return Value(estimate, low, high, "p95", (low, high))
-
-    def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
-        """An interval at 95%, where paths can tell.
-
-        It takes paths in the order of time, which moving objects have not, and features whose values lie within the
-        ends that bins were fitted to.
-        """
-        if self._opened.is_beyond_paths:
-            return None
-        found = getattr(source, name)
-        low, high = found(*arguments) if callable(found) else found
-        return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
-
-    @cached_property
-    def _estimates(self) -> Estimates:
-        assert self._strata is not None
-        assert self._covered is not None
-        opened = self._opened
-        covered, clause = self._covered, positive(self._condition)
-        scales = opened.summary.scales
-        return Estimates(self._strata, scales, opened.features, covered.share, clause, lean=covered.lean)
-
-    def _numbers(self, feature: int) -> Any:
-        if feature not in self._known:
-            self._known[feature] = self._estimates.of(feature)
-        return self._known[feature]
-
-    @cached_property
-    def _selection(self) -> certain.Selection:
-        strata, opened = self._strata, self._opened
-        assert strata is not None
-        assert self._covered is not None
-        covered, starts = self._covered.share, strata.day_offset[:-1]
-        inside = np.add.reduceat(np.where(covered >= 1.0, strata.day_rows, 0), starts)
-        cut = np.add.reduceat(np.where((covered > 0.0) & (covered < 1.0), strata.day_rows, 0), starts)
-        group = np.zeros(len(strata), np.int64)
-        histograms = {
-            feature: _histogram(strata, opened.summary, feature, position)
-            for position, feature in enumerate(opened.features)
-        }
-        return certain.Selection(certain.Strata(strata.rows, inside, cut, group, 1), histograms, self._condition)
-
-
-def _histogram(strata: Strata, summary: Summary, feature: int, position: int) -> certain.Histogram:
-    low, high = bin_ranges(strata, summary.scales, feature, position)
-    counts = np.ascontiguousarray(strata.counts[position].T)
-    rows, absent = counts[:-1], counts[-1]
-    return certain.Histogram(rows, rows, absent, absent, np.nan_to_num(low.T), np.nan_to_num(high.T))
-
-
-def _share(asked: Statistic) -> float:
-    assert asked.share is not None
-    return asked.share
-
-
-_OF_ONE: Final[dict[str, Callable[[Any, Statistic], float]]] = {
-    "sum": lambda numbers, _: numbers.sum,
-    "mean": lambda numbers, _: numbers.average,
-    "min": lambda numbers, _: numbers.quantile(0.0),
-    "max": lambda numbers, _: numbers.quantile(1.0),
-    "quantile": lambda numbers, asked: numbers.quantile(_share(asked)),
-}
-
-_WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quantile_p95"}
-
-
-def _value(estimate: float, low: float, high: float, p95: tuple[float, float] | None, *, whole: bool = False) -> Value:
-    """An estimate put inside its certain interval, and a narrower one at 95% where there is one."""
-    if low == high:
-        exact = int(low) if whole else low
-        return Value(exact, exact, exact, "exact" if whole else "certain")
-    estimate = min(max(estimate, low), high)
-    if whole:
-        estimate, low, high = round(estimate), round(low), round(high)
-    if p95 is not None:
-        p95 = (max(min(p95[0], estimate), low), min(max(p95[1], estimate), high))
-    return Value(estimate, low, high, "certain", p95)
+def _binned(
+    opened: Opened, covered: Covered, condition: Condition, binnings: list[Binning]
+) -> Iterator[tuple[dict[Keyed | None, int], Condition]]:
+    """The bins that rows may have, of all features that are grouped by, and what rows in them fulfil."""
+    if not binnings:
+        yield {}, condition
+        return
+    first, *rest = binnings
+    for number, own in first.conditions(opened, covered):
+        both = And((condition, own))
+        if Piece(opened, covered, both).selection.count().high[0] > 0:
+            for others, every in _binned(opened, covered, both, rest):
+                yield {first.key: number, **others}, every
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------

@@ -5,21 +5,19 @@ Every part of the tree has one form, and every form says one tree; `spelling` re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 
-from synopsis.core.errors import BadQuery
-from synopsis.query.given import WHOLE
-from synopsis.query.language import read
+from synopsis.query.sql import chain, plain_moment, plain_number, written
 from synopsis.query.tree import (
     Aggregate,
     And,
     Arithmetic,
+    Asked,
+    BinKey,
     BucketKey,
     CellKey,
+    ColumnOf,
     Condition,
     Expression,
     FeatureBetween,
@@ -30,8 +28,8 @@ from synopsis.query.tree import (
     InBox,
     InCells,
     Item,
+    Join,
     Key,
-    Moment,
     Name,
     Near,
     Not,
@@ -40,70 +38,78 @@ from synopsis.query.tree import (
     Or,
     Order,
     Question,
+    Selection,
     TimeIs,
     Within,
 )
 
-CLAUSES: Final = ("select", "where", "group_by", "having", "order_by", "limit")
-KEYS: Final = ("cell", "bucket")
+CLAUSES: Final = ("select", "where", "group_by", "having", "order_by", "limit", "sketch")
+OF_JOINS: Final = ("select", "from", "on", "having", "order_by", "limit")
+OF_SELECTIONS: Final = ("features", "where", "sketch")
+KEYS: Final = ("cell", "bucket", "bin")
 OPERATORS: Final = ("+", "-", "*", "/")
 JOINED: Final = ("and", "or", "not")
 SIDES: Final = ("south", "west", "north", "east")
 CIRCLE: Final = ("lat", "lon", "km")
 COMPARISONS: Final = ("<", "<=", "=", "<>", ">=", ">")
 #: Words for comparisons with a time.
-TIMES: Final = {"from": ">=", "after": ">", "until": "<", "through": "<=", "at": "="}
+TIMES: Final = {"from": ">=", "after": ">", "until": "<", "through": "<=", "at": "=", "not_at": "<>"}
 LOWER: Final = (">=", ">")
 UPPER: Final = ("<", "<=")
 #: Words that a condition may begin with; every other one is the name of a feature.
 WORDS: Final = (*JOINED, "location", "time", "box", "within", "near", "feature")
 
 
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_EPOCH: Final = datetime(1970, 1, 1)
-_DAY_US: Final = 86_400_000_000
-
-
-def to_json(question: Question) -> dict[str, Any]:
+def to_json(asked: Asked) -> dict[str, Any]:
     """A question as plain values, which `from_json` reads into the same tree. Cost: in proportion to its parts.
 
+    >>> from synopsis.query.language import read
     >>> to_json(read("SELECT AVG(rh) WHERE rh > 80 AND time < '2025-01-01' LIMIT 3"))["where"]
     {'and': [{'rh': {'>': 80}}, {'time': {'until': '2025-01-01'}}]}
     """
-    plain: dict[str, Any] = {"select": [_plain_item(item) for item in _selected(question)]}
-    if question.scope != And():
-        plain["where"] = _plain_condition(question.scope)
-    if question.groups:
-        plain["group_by"] = [_plain_expression(key) for key in question.groups]
-    if question.having is not None:
-        plain["having"] = _plain_condition(question.having)
-    if question.order:
-        plain["order_by"] = [_plain_order(order) for order in question.order]
-    if question.limit is not None:
-        plain["limit"] = question.limit
+    match asked:
+        case Join():
+            return _plain_join(asked)
+        case Selection():
+            plain: dict[str, Any] = {"features": [name.text for name in asked.features] or "*"}
+            if asked.scope != And():
+                plain["where"] = plain_condition(asked.scope)
+        case Question():
+            plain = {"select": [_plain_item(item) for item in _selected(asked)]}
+            if asked.scope != And():
+                plain["where"] = plain_condition(asked.scope)
+            if asked.groups:
+                plain["group_by"] = [_plain_expression(key) for key in asked.groups]
+            plain |= _plain_rest(asked)
+    return plain if asked.sketch is None else {**plain, "sketch": asked.sketch}
+
+
+def _plain_join(asked: Join) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "select": [
+            {**_plain_expression(item.expression), **({} if item.name == _own_name(item) else {"as": item.name})}
+            for item in asked.items
+        ],
+        "from": [{"as": source.alias, **to_json(source.question)} for source in asked.sources],
+    }
+    if asked.on:
+        plain["on"] = [names[0] if len(set(names)) == 1 else list(names) for names in asked.on]
+    return plain | _plain_rest(asked)
+
+
+def _own_name(item: Item) -> str:
+    return item.expression.name if isinstance(item.expression, ColumnOf) else written(item.expression)
+
+
+def _plain_rest(asked: Question | Join) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    if asked.having is not None:
+        plain["having"] = plain_condition(asked.having)
+    if asked.order:
+        plain["order_by"] = [_plain_order(order) for order in asked.order]
+    if asked.limit is not None:
+        plain["limit"] = asked.limit
     return plain
-
-
-def written(expression: Expression | Number) -> str:
-    """An expression as SQL writes it, which names its column.
-
-    >>> written(Aggregate("quantile", (Name("PM2.5"),), 0.9))
-    'QUANTILE("PM2.5", 0.9)'
-    """
-    match expression:
-        case CellKey():
-            return f"CELL({expression.length})"
-        case BucketKey():
-            return f"BUCKET('{expression.span}')"
-        case Number():
-            return str(_plain_number(expression.value))
-        case Arithmetic():
-            return _written_arithmetic(expression)
-        case Aggregate():
-            arguments = [_written_name(name.text) for name in expression.arguments]
-            if expression.share is not None:
-                arguments.append(str(_plain_number(expression.share)))
-            return f"{expression.function.upper()}({', '.join(arguments) or '*'})"
 
 
 def with_keys(chosen: Iterable[Item], groups: tuple[Key, ...]) -> tuple[Item, ...]:
@@ -142,48 +148,45 @@ def _plain_order(order: Order) -> Any:
 
 def _plain_expression(expression: Expression) -> dict[str, Any]:
     match expression:
+        case ColumnOf():
+            source = expression.source
+            return {"column": expression.name if source is None else [source, expression.name]}
         case CellKey():
             return {"cell": expression.length}
         case BucketKey():
-            return {"bucket": expression.span}
+            return {"bucket": expression.span if expression.zone is None else [expression.span, expression.zone]}
+        case BinKey():
+            name = expression.name.text
+            return {"bin": name if expression.width is None else [name, plain_number(expression.width)]}
         case Arithmetic():
-            return {expression.operator: [_plain_operand(part) for part in _chain(expression)]}
+            return {expression.operator: [_plain_operand(part) for part in chain(expression)]}
         case Aggregate():
             names: list[Any] = [name.text for name in expression.arguments]
             if expression.share is not None:
-                names.append(_plain_number(expression.share))
-            if len(names) == 1 and (expression.function, *names) != ("count", "*"):
-                return {expression.function: names[0]}
-            return {expression.function: names or "*"}
+                names.append(plain_number(expression.share))
+            alone = len(names) == 1 and (expression.function, *names) != ("count", "*")
+            plain = {expression.function: names[0] if alone else names or "*"}
+            return plain if expression.only is None else {**plain, "where": plain_condition(expression.only)}
 
 
 def _plain_operand(operand: Operand) -> Any:
-    return _plain_number(operand.value) if isinstance(operand, Number) else _plain_expression(operand)
+    return plain_number(operand.value) if isinstance(operand, Number) else _plain_expression(operand)
 
 
-def _chain(arithmetic: Arithmetic) -> list[Operand]:
-    """The operands of a - b - c."""
-    right: list[Operand] = []
-    left: Operand = arithmetic
-    while isinstance(left, Arithmetic) and left.operator == arithmetic.operator:
-        right.append(left.right)
-        left = left.left
-    return [left, *reversed(right)]
-
-
-def _plain_condition(condition: Condition) -> dict[str, Any]:
+def plain_condition(condition: Condition) -> dict[str, Any]:
+    """A condition as plain values."""
     match condition:
         case And(conditions=(first, second)) if is_range(first, second):
-            (subject, low), (_, high) = (next(iter(_plain_condition(part).items())) for part in (first, second))
+            (subject, low), (_, high) = (next(iter(plain_condition(part).items())) for part in (first, second))
             if subject == "feature":
                 return {subject: {name: {**low[name], **high[name]} for name in low}}
             return {subject: {**low, **high}}
         case And():
-            return {"and": [_plain_condition(part) for part in condition.conditions]}
+            return {"and": [plain_condition(part) for part in condition.conditions]}
         case Or():
-            return {"or": [_plain_condition(part) for part in condition.conditions]}
+            return {"or": [plain_condition(part) for part in condition.conditions]}
         case Not():
-            return {"not": _plain_condition(condition.condition)}
+            return {"not": plain_condition(condition.condition)}
         case GroupIs():
             return {condition.comparison: [_plain_operand(condition.left), _plain_operand(condition.right)]}
         case InCells(prefixes=(prefix,)):
@@ -192,14 +195,14 @@ def _plain_condition(condition: Condition) -> dict[str, Any]:
             return {"location": list(condition.prefixes)}
         case TimeIs():
             word = next(word for word, comparison in TIMES.items() if comparison == condition.comparison)
-            return {"time": {word: _plain_moment(condition.moment)}}
+            return {"time": {word: plain_moment(condition.moment)}}
         case InBox():
-            return {"box": {side: _plain_number(getattr(condition, side)) for side in SIDES}}
+            return {"box": {side: plain_number(getattr(condition, side)) for side in SIDES}}
         case Within():
             return {"within": condition.text}
         case Near():
             circle = (condition.latitude, condition.longitude, condition.km)
-            return {"near": dict(zip(CIRCLE, map(_plain_number, circle), strict=True))}
+            return {"near": dict(zip(CIRCLE, map(plain_number, circle), strict=True))}
         case _:
             plain = {condition.name.text: _plain_comparison(condition)}
             return {"feature": plain} if condition.name.text in WORDS else plain
@@ -212,55 +215,10 @@ def _plain_comparison(condition: FeatureIs | FeatureBetween | FeatureIn | Featur
         case FeatureBetween():
             return {"between": [_plain_threshold(condition.low), _plain_threshold(condition.high)]}
         case FeatureIn():
-            return {"in": [_plain_number(number) for number in condition.numbers]}
+            return {"in": [plain_number(number) for number in condition.numbers]}
         case FeatureNull():
             return {"is": None}
 
 
 def _plain_threshold(threshold: float | Aggregate | Arithmetic) -> Any:
-    return _plain_number(threshold) if isinstance(threshold, float) else _plain_expression(threshold)
-
-
-def _plain_number(number: float) -> int | float:
-    """A number without a point where it has no fraction."""
-    return int(number) if number.is_integer() and abs(number) < WHOLE else number
-
-
-def _plain_moment(point: Moment) -> str:
-    """A time as ISO 8601 has it, no longer than it must be."""
-    offset_us = 0
-    if point.zone == "UTC":  # written with an offset it may lie a day beyond the calendar of Python
-        least_us, most_us = ((end - _EPOCH) // timedelta(microseconds=1) for end in (datetime.min, datetime.max))
-        offset_us = (point.local_us < least_us) * (_DAY_US - 1) - (point.local_us > most_us) * (_DAY_US - 1)
-    clock = _EPOCH + timedelta(microseconds=point.local_us + offset_us)
-    if point.zone != "UTC" and (clock.hour, clock.minute, clock.second, clock.microsecond) == (0, 0, 0, 0):
-        text = clock.date().isoformat()
-    else:
-        text = clock.isoformat(timespec="auto" if clock.second or clock.microsecond else "minutes")
-    if point.zone == "UTC":
-        return text + ("Z" if not offset_us else f"{'+' if offset_us > 0 else '-'}23:59:59.999999")
-    return text if point.zone is None else f"{text} {point.zone}"
-
-
-def _written_arithmetic(arithmetic: Arithmetic) -> str:
-    """With parentheses where the order of operations needs them."""
-    tight = arithmetic.operator in "*/"
-    texts = []
-    for at, part in enumerate(_chain(arithmetic)):
-        binds = not isinstance(part, Arithmetic) or part.operator in "*/"
-        loose = isinstance(part, Arithmetic) and at > 0 and binds == tight
-        texts.append(f"({written(part)})" if binds < tight or loose else written(part))
-    return f" {arithmetic.operator} ".join(texts)
-
-
-@lru_cache(maxsize=1024)
-def _written_name(name: str) -> str:
-    """A name, in quotes where SQL could not read it without them."""
-    if _IDENTIFIER.fullmatch(name):
-        try:
-            if read(f"SELECT MEAN({name})").items[0].expression == Aggregate("mean", (Name(name),)):
-                return name
-        except BadQuery:
-            pass
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    return plain_number(threshold) if isinstance(threshold, float) else _plain_expression(threshold)

@@ -19,33 +19,37 @@ _REACH: Final = {"lat": 90, "lon": 180, "south": 90, "north": 90, "west": 180, "
 def schema() -> dict[str, Any]:
     """The schema, as plain values.
 
-    >>> list(schema()["properties"])
-    ['select', 'where', 'group_by', 'having', 'order_by', 'limit']
+    >>> list(schema()["$defs"]["question"]["properties"])
+    ['select', 'where', 'group_by', 'having', 'order_by', 'limit', 'sketch']
     """
-    keys = ("cell", "bucket")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A question to a sketch",
         "description": "The same as a SELECT in SQL: docs/language.md says what each part means.",
-        **_object(
-            {
-                "select": _list(_ref("column")),
-                "where": _ref("condition"),
-                "group_by": {
-                    **_list(_ref("key")),
-                    "allOf": [{"contains": {"required": [key]}, "minContains": 0, "maxContains": 1} for key in keys],
-                },
-                "having": _ref("group_condition"),
-                "order_by": {"type": "array", "items": _ref("order")},
-                "limit": {"type": "integer", "minimum": 0},
-            },
-            required=["select"],
-        ),
+        "oneOf": [_ref("question"), _ref("join"), _ref("selection")],
         "$defs": {
-            "column": _one_of(_statistics() | _arithmetic() | _keys(), {"as": _TEXT}),
-            "expression": _one_of(_statistics() | _arithmetic() | _keys()),
+            "question": _question({}),
+            "join": _object(
+                {
+                    "select": _list(_ref("column")),
+                    "from": _list(_question({"as": _TEXT}), 2),
+                    "on": {"type": "array", "items": {"anyOf": [_TEXT, _list(_TEXT)]}},
+                    **_rest(),
+                },
+                required=["select", "from"],
+            ),
+            "selection": _object(
+                {
+                    "features": {"anyOf": [{"const": "*"}, _list(_TEXT)]},
+                    "where": _ref("condition"),
+                    "sketch": _TEXT,
+                },
+                required=["features"],
+            ),
+            "column": _expression(_arithmetic() | _keys(), {"as": _TEXT}),
+            "expression": _expression(_arithmetic() | _keys()),
             "key": _one_of(_keys()),
-            "operand": {"anyOf": [_NUMBER, _one_of(_statistics() | _arithmetic())]},
+            "operand": {"anyOf": [_NUMBER, _expression(_arithmetic())]},
             "order": {
                 "anyOf": [
                     _TEXT,
@@ -87,6 +91,33 @@ def schema() -> dict[str, Any]:
     }
 
 
+def _question(named: dict[str, Any]) -> dict[str, Any]:
+    """A question to one sketch, under a name where it is joined."""
+    keys = ("cell", "bucket")
+    return _object(
+        {
+            "select": _list(_ref("column")),
+            "where": _ref("condition"),
+            "group_by": {
+                **_list(_ref("key")),
+                "allOf": [{"contains": {"required": [key]}, "minContains": 0, "maxContains": 1} for key in keys],
+            },
+            **_rest(),
+            "sketch": _TEXT,
+            **named,
+        },
+        required=["select", *named],
+    )
+
+
+def _rest() -> dict[str, Any]:
+    return {
+        "having": _ref("group_condition"),
+        "order_by": {"type": "array", "items": _ref("order")},
+        "limit": {"type": "integer", "minimum": 0},
+    }
+
+
 def _statistics() -> dict[str, Any]:
     """What each function takes."""
     takes: dict[tuple[int, ...], Any] = {(1,): _TEXT, (2,): _list(_TEXT, 2, 2)}
@@ -96,14 +127,37 @@ def _statistics() -> dict[str, Any]:
     return {name: of_shares if name == "quantile" else takes[counts] for name, counts in FUNCTIONS.items()}
 
 
+def _expression(others: dict[str, Any], named: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A statistic, of some rows only where it has a condition, or one of others."""
+    named = named or {}
+    return {"oneOf": [_one_of(_statistics(), {"where": _ref("condition"), **named}), _one_of(others, named)]}
+
+
 def _arithmetic() -> dict[str, Any]:
-    return {sign: _list(_ref("operand"), 2) for sign in OPERATORS}
+    """Arithmetic, and the columns of questions that are joined."""
+    column = {"anyOf": [_TEXT, _list(_TEXT, 2, 2)], "examples": [["here", "MEAN(rh)"]]}
+    return {**{sign: _list(_ref("operand"), 2) for sign in OPERATORS}, "column": column}
 
 
 def _keys() -> dict[str, Any]:
     return {
         "cell": {"type": "integer", "minimum": 1, "maximum": 12},
-        "bucket": {**_TEXT, "examples": ["1d", "1mo"]},
+        "bucket": {
+            "anyOf": [_TEXT, _list(_TEXT, 2, 2)],
+            "examples": ["1d", ["1mo", "Europe/Paris"]],
+        },
+        "bin": {
+            "anyOf": [
+                _TEXT,
+                {
+                    "type": "array",
+                    "prefixItems": [_TEXT, {**_NUMBER, "exclusiveMinimum": 0}],
+                    "minItems": 2,
+                    "maxItems": 2,
+                },
+            ],
+            "examples": ["temp_c", ["temp_c", 5]],
+        },
     }
 
 
@@ -117,7 +171,10 @@ def _conditions() -> dict[str, Any]:
         "location": {"anyOf": [_ref("geohash"), _list(_ref("geohash"))]},
         "time": _ref("times"),
         "box": _object({side: _degrees(side) for side in SIDES}, required=list(SIDES)),
-        "within": {**_TEXT, "examples": ["POLYGON ((2.2 48.8, 2.5 48.8, 2.35 48.95, 2.2 48.8))"]},
+        "within": {
+            "anyOf": [_TEXT, {"type": "object", "description": "GeoJSON of a Polygon or MultiPolygon"}],
+            "examples": ["POLYGON ((2.2 48.8, 2.5 48.8, 2.35 48.95, 2.2 48.8))"],
+        },
         "near": _object({part: _degrees(part) for part in CIRCLE}, required=list(CIRCLE)),
         "feature": {**named, "description": "a feature whose name is one of these words"},
     }

@@ -9,7 +9,7 @@ time a strand is known by its first and last instant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.query.binding import Scope
+from synopsis.query.regions import Region
 from synopsis.query.runs import picked
-from synopsis.query.shapes import Shape
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strands import Strands
 
@@ -34,6 +34,15 @@ class Selection:
     inside: Integers | slice
     cut: Integers
     fraction: Floats  #: how much of each cut strand is thought to be in scope, 0 to 1
+
+    def whole(self, cut: str | None) -> Selection:
+        """The same with what is cut kept as if it were inside, or dropped; as it is with None."""
+        if cut is None or not self.cut.size:
+            return self
+        none = Selection(self.inside, _NONE, np.empty(0))
+        if cut == "drop":
+            return none
+        return replace(none, inside=np.union1d(picked(self.inside, np.arange(self.inside_size)), self.cut))
 
     @property
     def inside_size(self) -> int:
@@ -125,7 +134,7 @@ def _places(prefixes: tuple[str, ...] | None, strands: Strands) -> _Places:
     return _Places(starts[found], stops[found], state[order][found], share[order][found])
 
 
-def _shaped(places: _Places, shapes: tuple[Shape, ...], strands: Strands) -> _Places:
+def _shaped(places: _Places, shapes: tuple[Region, ...], strands: Strands) -> _Places:
     """The cells within these places of which all shapes hold something, as a run each."""
     if not len(strands):
         return places

@@ -8,11 +8,12 @@ latitude. Shapely, which does the work for polygons, is imported when the first 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,6 +211,7 @@ def _turned(degrees: Floats) -> Floats:
 
 
 Shape = Box | Polygon | Circle
+_Shape = TypeVar("_Shape")
 
 
 def _spread(south: Floats, west: Floats, north: Floats, east: Floats) -> list[Floats]:
@@ -220,7 +222,7 @@ def _spread(south: Floats, west: Floats, north: Floats, east: Floats) -> list[Fl
     return list(np.broadcast_arrays(lat, lon))
 
 
-def together(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+def together(shapes: Iterable[_Shape]) -> tuple[_Shape | Box, ...]:
     """The shapes with all boxes that do not run over the dateline made one.
 
     >>> together([Box(south=1.0), Polygon("POLYGON ((0 0, 9 0, 0 9, 0 0))"), Box(north=2.0, west=3.0)])
@@ -240,7 +242,7 @@ def together(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
 
 
 def checked(text: str) -> str:
-    """The text of a polygon that can be asked for; ValueError says why it cannot.
+    """The well-known text of a polygon that can be asked for, given as such or as GeoJSON; ValueError says why not.
 
     >>> checked("POINT (1 2)")
     Traceback (most recent call last):
@@ -248,6 +250,8 @@ def checked(text: str) -> str:
     """
     import shapely
 
+    if text.lstrip().startswith("{"):
+        text = _from_geojson(text)
     try:
         with np.errstate(all="ignore"):  # numbers that are too large are refused below
             geometry = shapely.from_wkt(text)
@@ -273,6 +277,28 @@ def checked(text: str) -> str:
     if not shapely.is_valid(geometry):
         raise ValueError(f"this polygon is not a valid one: {shapely.is_valid_reason(geometry)}")
     return text
+
+
+def _from_geojson(text: str) -> str:
+    """The well-known text of a geometry, of a feature, or of a collection of one feature in GeoJSON."""
+    import shapely
+
+    try:
+        plain = json.loads(text)
+        while isinstance(plain, dict) and plain.get("type") in ("Feature", "FeatureCollection"):
+            features = plain.get("features", [plain])
+            if len(features) != 1:
+                raise ValueError(f"a collection of {len(features)} features; give one, with a MultiPolygon for several")
+            plain = features[0]["geometry"]
+        geometry = shapely.from_geojson(json.dumps(plain))
+    except (shapely.errors.GEOSException, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"this is not GeoJSON of a polygon ({type(error).__name__}); write it as "
+            '\'{"type": "Polygon", "coordinates": [[[2.2, 48.8], [2.4, 48.8], [2.3, 48.9], [2.2, 48.8]]]}\''
+        ) from None
+    if geometry is None:
+        raise ValueError("this GeoJSON has no geometry")
+    return str(shapely.to_wkt(geometry, rounding_precision=-1))
 
 
 @lru_cache(maxsize=256)

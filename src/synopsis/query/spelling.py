@@ -7,7 +7,8 @@ An object has one key for each clause of SQL, and every part of the tree has one
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from synopsis.core.errors import BadQuery, nearest
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.cover import Box
+from synopsis.grid.zones import Zone
 from synopsis.query.dates import moment
 from synopsis.query.given import (
     TOO_DEEP,
@@ -39,6 +41,8 @@ from synopsis.query.plain import (
     JOINED,
     KEYS,
     LOWER,
+    OF_JOINS,
+    OF_SELECTIONS,
     OPERATORS,
     SIDES,
     TIMES,
@@ -46,16 +50,19 @@ from synopsis.query.plain import (
     is_range,
     to_json,
     with_keys,
-    written,
 )
 from synopsis.query.shapes import checked
+from synopsis.query.sql import written
 from synopsis.query.tree import (
     FUNCTIONS,
     Aggregate,
     And,
     Arithmetic,
+    Asked,
+    BinKey,
     BucketKey,
     CellKey,
+    ColumnOf,
     Condition,
     Expression,
     FeatureBetween,
@@ -66,6 +73,7 @@ from synopsis.query.tree import (
     InBox,
     InCells,
     Item,
+    Join,
     Key,
     Name,
     Near,
@@ -75,8 +83,11 @@ from synopsis.query.tree import (
     Or,
     Order,
     Question,
+    Selection,
+    Source,
     TimeIs,
     Within,
+    is_alike,
 )
 
 __all__ = ["canonical", "from_json", "question_of", "to_json"]
@@ -88,11 +99,12 @@ _OPERAND: Final = 'a number or a statistic such as {"mean": "temp_c"}'
 _CONDITION: Final = 'a condition such as {"location": "dj"} or {"rh": {">": 80}}'
 _COMPARED: Final = 'a comparison such as {">": 80}, {"between": [80, 90]}, {"in": [1, 2]} or {"is": null}'
 _GROUP: Final = 'a condition on groups such as {">": [{"count": "*"}, 100]}'
+_COLUMN: Final = 'a column such as {"column": ["here", "MEAN(rh)"]}'
 _SEVERAL: Final = "; join them by and, in a list"
 _TIME: Final = 'a range such as {"from": "2025-01-01", "until": "2025-02-01"}'
 
 
-def from_json(plain: Mapping[str, Any] | str) -> Question:
+def from_json(plain: Mapping[str, Any] | str) -> Asked:
     """The tree of a question as JSON, text or already parsed. Cost: about 100 us, in proportion to its parts.
 
     >>> print(from_json({"select": [{"mean": "temp_c"}], "where": {"location": "6g"}, "group_by": [{"bucket": "1mo"}]}))
@@ -102,13 +114,18 @@ def from_json(plain: Mapping[str, Any] | str) -> Question:
     group bucket(1mo)
     """
     try:
-        return _question(_parsed(plain) if isinstance(plain, str) else plain)
+        return _asked(_parsed(plain) if isinstance(plain, str) else plain)
     except RecursionError:
         raise BadQuery(TOO_DEEP) from None
 
 
+def condition_of(plain: Mapping[str, Any]) -> Condition:
+    """The tree of a condition that `plain_condition` wrote."""
+    return _condition(plain, ())
+
+
 @lru_cache(maxsize=1024)
-def question_of(text: str) -> Question:
+def question_of(text: str) -> Asked:
     """The tree of a question in either spelling; JSON begins with a brace. One seen before costs a microsecond."""
     return from_json(text) if text.lstrip().startswith("{") else read.__wrapped__(text)
 
@@ -150,31 +167,108 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _question(plain: object) -> Question:
+def _asked(plain: object) -> Asked:
     parts = members_of(plain, (), 'an object such as {"select": [{"count": "*"}]}')
+    if "from" in parts:
+        return _join(parts)
+    return _selection(parts) if "features" in parts else _question(parts, ())
+
+
+def _check_clauses(parts: Mapping[str, object], known: tuple[str, ...], path: Path) -> None:
     for clause in parts:
-        if clause not in CLAUSES:
-            raise unknown((), "clause", clause, CLAUSES)
+        if clause not in known:
+            raise unknown(path, "clause", clause, known)
+
+
+def _question(parts: Mapping[str, object], path: Path) -> Question:
+    _check_clauses(parts, CLAUSES, path)
     if "select" not in parts:
-        raise BadQuery('nothing is selected; ask for example {"select": [{"count": "*"}]}')
-    chosen = [_item(part, path) for part, path in parts_of(parts["select"], ("select",), f"a list of {_ONE}")]
-    groups = _groups(parts["group_by"], ("group_by",)) if "group_by" in parts else ()
-    for at, item in enumerate(chosen):
-        if isinstance(item.expression, CellKey | BucketKey) and item.expression not in groups:
-            raise refused(("select", at), f"{written(item.expression)} is not grouped by; add it to group_by")
+        why = 'nothing is selected; ask for example {"select": [{"count": "*"}]}'
+        raise refused(path, why) if path else BadQuery(why)
+    at = (*path, "select")
+    chosen = [_item(*each) for each in parts_of(parts["select"], at, f"a list of {_ONE}")]
+    groups = _groups(parts["group_by"], (*path, "group_by")) if "group_by" in parts else ()
+    for number, item in enumerate(chosen):
+        if isinstance(item.expression, Key) and item.expression not in groups:
+            raise refused((*at, number), f"{written(item.expression)} is not grouped by; add it to group_by")
     items = with_keys(chosen, groups)
-    seen: set[str] = set()
-    for at, item in enumerate(items, len(chosen) - len(items)):
-        if item.name in seen:
-            raise refused(("select", at), f"two columns are named {shown(item.name)}; name one by as")
-        seen.add(item.name)
+    _check_names(items, at, len(chosen) - len(items))
     return Question(
         items,
-        _condition(parts["where"], ("where",)) if "where" in parts else And(),
+        _condition(parts["where"], (*path, "where")) if "where" in parts else And(),
         groups,
-        tuple(_order(*each) for each in parts_of(parts.get("order_by", ()), ("order_by",), _ORDER, least=0)),
-        _limit(parts["limit"]) if "limit" in parts else None,
+        _orders(parts, path),
+        _limit(parts["limit"], path) if "limit" in parts else None,
+        _having(parts["having"], (*path, "having")) if "having" in parts else None,
+        text_of(parts["sketch"], (*path, "sketch"), "the name of a sketch") if "sketch" in parts else None,
+    )
+
+
+def _check_names(items: Iterable[Item], path: Path, first: int = 0) -> None:
+    seen: set[str] = set()
+    for at, item in enumerate(items, first):
+        if item.name in seen:
+            raise refused((*path, at), f"two columns are named {shown(item.name)}; name one by as")
+        seen.add(item.name)
+
+
+def _orders(parts: Mapping[str, object], path: Path) -> tuple[Order, ...]:
+    given = parts_of(parts.get("order_by", ()), (*path, "order_by"), _ORDER, least=0)
+    return tuple(_order(*each) for each in given)
+
+
+def _join(parts: Mapping[str, object]) -> Join:
+    """Questions with names, joined by keys."""
+    _check_clauses(parts, OF_JOINS, ())
+    takes = 'a list of questions with names, as in {"as": "here", "select": [{"mean": "rh"}]}'
+    sources: list[Source] = []
+    for given, path in parts_of(parts["from"], ("from",), takes, least=2):
+        inner = dict(members_of(given, path, takes))
+        if "as" not in inner:
+            raise refused(path, f"takes {takes}; as is missing")
+        alias = text_of(inner.pop("as"), (*path, "as"), "the name of a question")
+        if any(alias == known.alias for known in sources):
+            raise refused(path, f"two questions are named {shown(alias)}")
+        sources.append(Source(alias, _question(inner, path)))
+    if "select" not in parts:
+        raise BadQuery('nothing is selected; ask for example {"select": [{"column": ["here", "MEAN(rh)"]}]}')
+    items = tuple(_joined_item(*each) for each in parts_of(parts["select"], ("select",), f"a list of {_COLUMN}"))
+    _check_names(items, ("select",))
+    on = []
+    for given, path in parts_of(parts.get("on", ()), ("on",), "a list of keys such as ['cell']", least=0):
+        one = isinstance(given, str)
+        names = (
+            [(given, path)] * len(sources) if one else parts_of(given, path, "a key or a list of names, one of each")
+        )
+        if len(names) != len(sources):
+            raise refused(path, f"takes a name for each of {len(sources)} questions, found {len(names)}")
+        on.append(tuple(text_of(*name, "the name of a column") for name in names))
+    return Join(
+        items,
+        tuple(sources),
+        tuple(on),
         _having(parts["having"], ("having",)) if "having" in parts else None,
+        _orders(parts, ()),
+        _limit(parts["limit"], ()) if "limit" in parts else None,
+    )
+
+
+def _joined_item(plain: object, path: Path) -> Item:
+    item = _item(plain, path)
+    if isinstance(item.expression, ColumnOf) and not (isinstance(plain, Mapping) and "as" in plain):
+        return Item(item.expression.name, item.expression)
+    return item
+
+
+def _selection(parts: Mapping[str, object]) -> Selection:
+    """A part of the sketch itself."""
+    _check_clauses(parts, OF_SELECTIONS, ())
+    given = parts["features"]
+    names = () if given == "*" else parts_of(given, ("features",), 'a list of features, or "*"')
+    return Selection(
+        tuple(_feature_name(*name) for name in names),
+        _condition(parts["where"], ("where",)) if "where" in parts else And(),
+        text_of(parts["sketch"], ("sketch",), "the name of a sketch") if "sketch" in parts else None,
     )
 
 
@@ -190,9 +284,9 @@ def _groups(plain: object, path: Path) -> tuple[Key, ...]:
     keys: list[Key] = []
     for part, at in parts_of(plain, path, 'a list such as [{"cell": 4}, {"bucket": "1mo"}]'):
         key = _expression(part, at)
-        if not isinstance(key, CellKey | BucketKey):
-            raise refused(at, 'takes {"cell": 4} and {"bucket": "1mo"}, not a statistic')
-        if any(type(known) is type(key) for known in keys):
+        if not isinstance(key, Key):
+            raise refused(at, 'takes {"cell": 4}, {"bucket": "1mo"} and {"bin": "temp_c"}, not a statistic')
+        if key in keys or any(is_alike(known, key) for known in keys):
             raise refused(at, f"there is a {only_member(part, at, _ONE)[0]} already, and only one")
         keys.append(key)
     return tuple(keys)
@@ -210,10 +304,10 @@ def _order(plain: object, path: Path) -> Order:
     return Order(_expression(plain, path), descending)
 
 
-def _limit(plain: object) -> int:
+def _limit(plain: object, path: Path) -> int:
     limit = whole_of(plain)
     if limit is None or limit < 0:
-        raise refused(("limit",), f"takes a whole number of rows, found {shown(plain)}")
+        raise refused((*path, "limit"), f"takes a whole number of rows, found {shown(plain)}")
     return limit
 
 
@@ -221,17 +315,34 @@ def _limit(plain: object) -> int:
 
 
 def _expression(plain: object, path: Path) -> Expression:
+    only = None
+    if isinstance(plain, Mapping) and "where" in plain:
+        only = _condition(plain["where"], (*path, "where"))
+        plain = {word: inner for word, inner in plain.items() if word != "where"}
     word, inner = only_member(plain, path, _ONE)
+    found = _one(word, inner, path)
+    if only is None:
+        return found
+    if not isinstance(found, Aggregate):
+        raise refused((*path, "where"), 'goes with one statistic, as in {"mean": "rh", "where": {"rh": {">": 80}}}')
+    return replace(found, only=only)
+
+
+def _one(word: str, inner: object, path: Path) -> Expression:
     at = (*path, word)
     if word in OPERATORS:
         return _arithmetic(word, inner, at)
+    if word == "column":
+        return _column(inner, at)
     if word == "cell":
         length = whole_of(inner)
         if length is None or not 1 <= length <= 12:
             raise refused(at, f"takes a geohash length from 1 to 12, found {shown(inner)}")
         return CellKey(length)
     if word == "bucket":
-        return BucketKey(str(meaning_of(Bucket.parse, inner, at, "a span of time such as '1mo'")))
+        return _bucket(inner, at)
+    if word == "bin":
+        return _bin(inner, at)
     if word not in FUNCTIONS:
         raise unknown(path, "function", word, _EXPRESSIONS)
     if word == "count" and isinstance(inner, str) and inner == "*":
@@ -245,6 +356,33 @@ def _expression(plain: object, path: Path) -> Expression:
     takes = 'two features, as in ["temp_c", "rh"]'
     first, second = parts_of(inner, at, takes, least=2, most=2)
     return Aggregate(word, (_feature_name(*first), _feature_name(*second)))
+
+
+def _bucket(plain: object, path: Path) -> BucketKey:
+    takes = "a span of time such as '1mo'"
+    if not isinstance(plain, list | tuple):
+        return BucketKey(str(meaning_of(Bucket.parse, plain, path, takes)))
+    span, zone = parts_of(plain, path, f"{takes}, or that and a zone such as 'Europe/Paris'", least=2, most=2)
+    return BucketKey(str(meaning_of(Bucket.parse, *span, takes)), meaning_of(Zone.named, *zone, "a time zone").name)
+
+
+def _bin(plain: object, path: Path) -> BinKey:
+    takes = 'a feature such as "temp_c", or that and a width, as in ["temp_c", 5]'
+    if not isinstance(plain, list | tuple):
+        return BinKey(_feature_name(plain, path))
+    feature, (width, at) = parts_of(plain, path, takes, least=2, most=2)
+    number = number_of(width, at, "a width")
+    if not number > 0.0:
+        raise refused(at, f"takes a width above 0, found {shown(width)}")
+    return BinKey(_feature_name(*feature), number)
+
+
+def _column(plain: object, path: Path) -> ColumnOf:
+    takes = 'the name of a column, or of a question and a column, as in ["here", "MEAN(rh)"]'
+    if isinstance(plain, str):
+        return ColumnOf(None, text_of(plain, path, takes))
+    source, name = (text_of(*part, takes) for part in parts_of(plain, path, takes, least=2, most=2))
+    return ColumnOf(source, name)
 
 
 def _quantile(plain: object, path: Path) -> Aggregate:
@@ -267,7 +405,7 @@ def _operand(plain: object, path: Path) -> Operand:
     if not isinstance(plain, Mapping):
         return Number(number_of(plain, path, _OPERAND))
     found = _expression(plain, path)
-    if isinstance(found, CellKey | BucketKey):
+    if isinstance(found, Key):
         raise refused(path, f"takes {_OPERAND}, not a key")
     return found
 
@@ -303,7 +441,8 @@ def _condition(plain: object, path: Path) -> Condition:
                 raise refused(at, str(error)) from None
             return InBox(*sides)
         case "within":
-            return Within(meaning_of(checked, inner, at, "well-known text such as 'POLYGON ((0 0, 9 0, 0 9, 0 0))'"))
+            takes = "GeoJSON, or well-known text such as 'POLYGON ((0 0, 9 0, 0 9, 0 0))'"
+            return Within(meaning_of(checked, json.dumps(inner) if isinstance(inner, Mapping) else inner, at, takes))
         case "near":
             return _near(inner, at)
         case "feature":
@@ -378,7 +517,7 @@ def _threshold(plain: object, path: Path) -> float | Aggregate | Arithmetic:
     if not isinstance(plain, Mapping):
         return number_of(plain, path, f'{_OPERAND}; what is absent is {{"is": null}}' if plain is None else _OPERAND)
     operand = _operand(plain, path)
-    if isinstance(operand, Number) or not _has_statistic(operand):
+    if isinstance(operand, Number | ColumnOf) or not _has_statistic(operand):
         raise refused(path, f"takes {_OPERAND}, not arithmetic of numbers alone")
     return operand
 

@@ -26,7 +26,7 @@ Counts are float64 inside: exact up to 2^53, and NumPy multiplies them with valu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final, NamedTuple
@@ -437,3 +437,40 @@ def _running(runs: Runs, rows: Floats, before: Floats) -> Floats:
     """Cumulative sums over each run, beginning with what is before it."""
     total = np.cumsum(rows)
     return total + runs.spread_out(before) - np.repeat((total - rows)[runs.starts], runs.lengths)
+
+
+class JoinedValues(SelectedValues):
+    """The values of one feature in several selections of no row in common: one group, stratum beside stratum."""
+
+    def __init__(self, parts: Sequence[SelectedValues]) -> None:
+        self._parts = parts
+        each = [part._strata for part in parts]
+        total, inside, cut = (
+            np.concatenate([getattr(strata, name) for strata in each]) for name in ("total", "inside", "cut")
+        )
+        self._strata = Strata(total, inside, cut, np.zeros(total.size, np.int64), 1)
+
+    def count(self) -> Interval:
+        """COUNT(x)."""
+        counts = [part.count() for part in self._parts]
+        return Interval(*(np.asarray(sum(side)) for side in zip(*counts, strict=True)))
+
+    @cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
+        down, up = zip(*(part._sides for part in self._parts), strict=True)
+        return _beside(self._strata, down), _beside(self._strata, up)
+
+
+def _beside(strata: Strata, sides: Sequence[_Side]) -> _Side:
+    """Arrangements of different strata as one; where some have fewer bins, nothing lies in the rest."""
+    bins = max(len(side._values) for side in sides)
+
+    def joined(arrays: Iterable[Floats]) -> Floats:
+        return np.concatenate([np.pad(array, ((0, bins - len(array)), (0, 0))) for array in arrays], axis=1)
+
+    return _Side(
+        strata,
+        joined(side._values for side in sides),
+        joined(side._must for side in sides),
+        joined(side._either for side in sides),
+    )

@@ -8,22 +8,22 @@ values in scope are known to be the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from synopsis.query.binding import Plan, Statistic, bind, placed
+from synopsis.query.binding import Keyed, Plan, Statistic, bind, placed
+from synopsis.query.filters import aligned
 from synopsis.query.finish import Found
-from synopsis.query.predicates import EVERYTHING, Or
+from synopsis.query.predicates import EVERYTHING
 from synopsis.query.tree import (
     Aggregate,
     And,
     Arithmetic,
-    BucketKey,
-    CellKey,
     Condition,
     FeatureBetween,
     FeatureIs,
@@ -38,6 +38,7 @@ from synopsis.sketch.layout import Layout
 #: Thresholds that are not exactly known and whose ends are all tried: two answers for the first, four for two.
 _MOST_OPEN = 3
 
+Planning = Callable[[Plan], Plan]
 Answering = Callable[[Plan], Found]
 Threshold = Aggregate | Arithmetic
 
@@ -58,57 +59,76 @@ def _each(condition: Condition) -> Iterator[Threshold]:
         yield from (end for end in ends if isinstance(end, Threshold))
 
 
-def answered(question: Question, layout: Layout, answering: Answering) -> tuple[Plan, Found]:
+def answered(question: Question, layout: Layout, planned: Planning, answering: Answering) -> tuple[Plan, Found]:
     """The plan with numbers for the thresholds, and the statistics of its groups.
 
     Cost: that of two questions more, and of two to eight more where thresholds are known within certain ends only.
     """
-    asked = thresholds(question.scope)
-    scope = placed(question.scope, layout)
+    places = list(_each(question.scope))
+    asked, scope = list(dict.fromkeys(places)), placed(question.scope, layout)
     known = _known(asked, bind(Question(tuple(Item(str(each), each) for each in asked), scope), layout), answering)
-    numbers = {each: float(value) for each, value in known.items()}
-    if any(value.estimate is None for value in known.values()):  # compared with nothing, no row is selected
-        plan = bind(replace(question, scope=scope), layout)
-        none = replace(plan, condition=Or())
-        return none, answering(none)
-    middle = bind(replace(question, scope=_with(question.scope, numbers)), layout)
+    numbers = [None if known[each].estimate is None else float(known[each]) for each in places]
+
+    def plan_of(numbers: list[float | None]) -> Plan:
+        return planned(bind(replace(question, scope=_with(question.scope, iter(numbers))), layout))
+
+    middle = plan_of(numbers)
     found = answering(middle)
-    open_ones = [each for each, value in known.items() if value.low is None or value.low != value.high]
+    open_ones = [at for at, each in enumerate(places) if known[each].low is None or known[each].low != known[each].high]
+    open_ones = [at for at in open_ones if numbers[at] is not None]
     if not open_ones:
         return middle, found
     corners = []
-    if len(open_ones) <= _MOST_OPEN and all(known[each].guarantee in ("exact", "certain") for each in open_ones):
-        for corner in product(*((known[each].low, known[each].high) for each in open_ones)):
-            ends = {each: float(end) for each, end in zip(open_ones, corner, strict=True) if end is not None}
-            corners.append(answering(bind(replace(question, scope=_with(question.scope, numbers | ends)), layout)))
+    if len(open_ones) <= _MOST_OPEN and all(known[places[at]].guarantee in ("exact", "certain") for at in open_ones):
+        # A count grows or shrinks with each threshold, at each place by itself.
+        for ends in product(*((known[places[at]].low, known[places[at]].high) for at in open_ones)):
+            corner = list(numbers)
+            for at, end in zip(open_ones, ends, strict=True):
+                corner[at] = None if end is None else float(end)
+            asked_there = plan_of(corner)
+            there = answering(asked_there)
+            corners.append((there, dict(zip(middle.statistics, asked_there.statistics, strict=False))))
     outer = answering(_outer(middle))
-    values = {each: _bounded(each, column, corners, outer) for each, column in found.values.items()}
+    rows = [found.rows_of(there) for there, _ in corners]
+    values = {}
+    for each, column in found.values.items():
+        own = [aligned(there.values[same[each]], at, each) for (there, same), at in zip(corners, rows, strict=True)]
+        values[each] = _bounded(each, column, own, outer, found.rows_of(outer))
     return middle, replace(found, values=values)
 
 
-def _known(asked: tuple[Threshold, ...], plan: Plan, answering: Answering) -> dict[Threshold, Value]:
+def _known(asked: list[Threshold], plan: Plan, answering: Answering) -> dict[Threshold, Value]:
     """What each threshold is."""
     found = answering(plan)
-    operands = [source for _, source in plan.columns if not isinstance(source, CellKey | BucketKey)]
+    operands = [source for _, source in plan.columns if not isinstance(source, Keyed)]
     return {each: found.of(operand)[0] for each, operand in zip(asked, operands, strict=True)}
 
 
-def _with(condition: Condition, numbers: Mapping[Threshold, float]) -> Condition:
-    """The condition with numbers in the place of statistics."""
+def _with(condition: Condition, numbers: Iterator[float | None], *, negated: bool = False) -> Condition:
+    """The condition with numbers in the place of statistics, which are met in the same order.
 
-    def number(end: float | Threshold) -> float:
-        return numbers[end] if isinstance(end, Threshold) else end
-
+    What is compared with nothing is unknown: neither it nor its negation selects a row.
+    """
     match condition:
         case And() | AnyOf():
-            return replace(condition, conditions=tuple(_with(part, numbers) for part in condition.conditions))
+            parts = tuple(_with(part, numbers, negated=negated) for part in condition.conditions)
+            return replace(condition, conditions=parts)
         case Not():
-            return replace(condition, condition=_with(condition.condition, numbers))
-        case FeatureIs():
-            return replace(condition, number=number(condition.number))
+            return replace(condition, condition=_with(condition.condition, numbers, negated=not negated))
+        case FeatureIs() if isinstance(condition.number, Threshold):
+            number = next(numbers)
+            return _unknown(negated) if number is None else replace(condition, number=number)
         case FeatureBetween():
-            return replace(condition, low=number(condition.low), high=number(condition.high))
+            ends = [next(numbers) if isinstance(end, Threshold) else end for end in (condition.low, condition.high)]
+            if ends[0] is None or ends[1] is None:
+                return _unknown(negated)
+            return replace(condition, low=ends[0], high=ends[1])
     return condition
+
+
+def _unknown(negated: bool) -> Condition:
+    """What selects nothing, wherever it stands."""
+    return And() if negated else Not(And())
 
 
 def _outer(plan: Plan) -> Plan:
@@ -116,12 +136,13 @@ def _outer(plan: Plan) -> Plan:
     features = sorted({feature for each in plan.statistics for feature in each.features})
     wanted = [Statistic("count"), *(Statistic(name, (f,)) for f in features for name in ("count", "min", "max"))]
     columns = tuple((str(at), each) for at, each in enumerate(wanted))
-    return replace(plan, columns=columns, condition=EVERYTHING, having=None, order=(), limit=None)
+    parts = tuple(replace(part, condition=EVERYTHING) for part in plan.parts)
+    return replace(plan, columns=columns, parts=parts, having=None, order=(), limit=None)
 
 
-def _bounded(asked: Statistic, column: Values, corners: list[Found], outer: Found) -> Values:
+def _bounded(asked: Statistic, column: Values, corners: list[Values], outer: Found, rows: NDArray[np.intp]) -> Values:
     """The estimates within what they may be, wherever the thresholds lie."""
-    low, high = _ends(asked, corners, outer)
+    low, high = _ends(asked, corners, outer, rows)
     undefined = np.isnan(column.estimate)
     low, high = (np.where(undefined, np.nan, end) for end in (low, high))
     if asked.function == "count":
@@ -131,17 +152,16 @@ def _bounded(asked: Statistic, column: Values, corners: list[Found], outer: Foun
     return Values(estimate, low, high, np.where(exact, EXACT, CERTAIN).astype(np.int8))
 
 
-def _ends(asked: Statistic, corners: list[Found], outer: Found) -> tuple[Any, Any]:
-    rows = outer.values[Statistic("count", asked.features[:1])]
+def _ends(asked: Statistic, corners: list[Values], outer: Found, at: NDArray[np.intp]) -> tuple[Any, Any]:
+    rows = outer.values[Statistic("count", asked.features[:1])].take(at)
     if asked.function == "count":
         if corners:
-            columns = [corner.values[asked] for corner in corners]
-            return np.min([each.low for each in columns], axis=0), np.max([each.high for each in columns], axis=0)
-        return np.zeros(outer.size), rows.high.astype(np.float64)
+            return np.min([each.low for each in corners], axis=0), np.max([each.high for each in corners], axis=0)
+        return np.zeros(at.size), rows.high.astype(np.float64)
     if asked.function == "correlation":
-        return np.full(outer.size, -1.0), np.ones(outer.size)
+        return np.full(at.size, -1.0), np.ones(at.size)
     least, most = (
-        [getattr(outer.values[Statistic(name, (feature,))], side) for feature in asked.features]
+        [getattr(outer.values[Statistic(name, (feature,))].take(at), side) for feature in asked.features]
         for name, side in (("min", "low"), ("max", "high"))
     )
     if asked.function == "sum":
@@ -150,5 +170,5 @@ def _ends(asked: Statistic, corners: list[Found], outer: Found) -> tuple[Any, An
         return least[0], most[0]
     reach = (most[0] - least[0]) * (most[-1] - least[-1]) / 4  # Popoviciu (1935)
     if asked.function == "std":
-        return np.zeros(outer.size), np.sqrt(reach)
-    return (np.zeros(outer.size) if asked.function == "var" or len(set(asked.features)) == 1 else -reach), reach
+        return np.zeros(at.size), np.sqrt(reach)
+    return (np.zeros(at.size) if asked.function == "var" or len(set(asked.features)) == 1 else -reach), reach

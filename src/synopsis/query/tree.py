@@ -22,6 +22,9 @@ FUNCTIONS: Final = {
     "covariance": (2,),
     "correlation": (2,),
     "quantile": (1,),
+    "std_samp": (1,),
+    "var_samp": (1,),
+    "covariance_samp": (2,),
 }
 
 
@@ -66,10 +69,12 @@ class Aggregate(Placed):
     function: str
     arguments: tuple[Name, ...] = ()
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
+    only: Condition | None = None  #: which rows of the group it is of; None: all
 
     def __str__(self) -> str:
         arguments = [*map(str, self.arguments), *([] if self.share is None else [str(self.share)])]
-        return f"{self.function}({', '.join(arguments) or '*'})"
+        only = "" if self.only is None else f" of ({self.only})"
+        return f"{self.function}({', '.join(arguments) or '*'}){only}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +89,24 @@ class CellKey(Placed):
 
 @dataclass(frozen=True, slots=True)
 class BucketKey(Placed):
-    """The span of time as a group key, spelled as grid's buckets spell it."""
+    """The span of time as a group key, spelled as grid's buckets spell it, by the clocks of a zone."""
 
     span: str
+    zone: str | None = None  #: None: the sketch's
 
     def __str__(self) -> str:
-        return f"bucket({self.span})"
+        return f"bucket({self.span}{'' if self.zone is None else f', {self.zone}'})"
+
+
+@dataclass(frozen=True, slots=True)
+class BinKey(Placed):
+    """A range of a feature's values as a group key: of that width, or with about as many rows as the others."""
+
+    name: Name
+    width: float | None = None
+
+    def __str__(self) -> str:
+        return f"bin({self.name}{'' if self.width is None else f', {self.width}'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +131,26 @@ class Arithmetic(Placed):
         return f"({self.left} {self.operator} {self.right})"
 
 
-Operand = Aggregate | Number | Arithmetic
-Key = CellKey | BucketKey
-Expression = Aggregate | Arithmetic | CellKey | BucketKey
+@dataclass(frozen=True, slots=True)
+class ColumnOf(Placed):
+    """A column of one of the questions that are joined."""
+
+    source: str | None  #: None: of whichever has it
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.source is None else f"{self.source}.{self.name}"
+
+
+Operand = Aggregate | Number | Arithmetic | ColumnOf
+Key = CellKey | BucketKey | BinKey
+Expression = Aggregate | Arithmetic | ColumnOf | CellKey | BucketKey | BinKey
+
+
+def is_alike(one: Key, other: Key) -> bool:
+    """Whether an answer can have only one of two keys: one cell, one bucket, one bin of a feature."""
+    same_feature = isinstance(one, BinKey) and isinstance(other, BinKey) and one.name == other.name
+    return same_feature or (type(one) is type(other) and not isinstance(one, BinKey))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +202,7 @@ class InCells(Placed):
 
 @dataclass(frozen=True, slots=True)
 class TimeIs(Placed):
-    """`time` compared with a moment: one of < <= = >= >."""
+    """`time` compared with a moment: one of < <= = <> >= >."""
 
     comparison: str
     moment: Moment
@@ -307,6 +341,10 @@ OnFeature = FeatureIs | FeatureBetween | FeatureIn | FeatureNull
 Condition = OnPlace | TimeIs | OnFeature | GroupIs | Not | And | Or
 
 
+#: What holds everywhere and always.
+EVERYTHING: Final = And()
+
+
 def _part(condition: Condition) -> str:
     return f"({condition})" if isinstance(condition, And | Or) else str(condition)
 
@@ -321,6 +359,7 @@ class Question:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     having: Condition | None = None
+    sketch: str | None = None  #: which one is asked, by the name in FROM
 
     def __str__(self) -> str:
         lines = [f"select {item}" for item in self.items]
@@ -329,3 +368,50 @@ class Question:
         lines += [] if self.having is None else [f"having {self.having}"]
         lines += [f"order {order}" for order in self.order]
         return "\n".join(lines if self.limit is None else [*lines, f"limit {self.limit}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A question whose answer is joined with others, under a name."""
+
+    alias: str
+    question: Question
+
+    def __str__(self) -> str:
+        inner = "\n".join(f"  {line}" for line in str(self.question).splitlines())
+        return f"{self.alias}:\n{inner}"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Answers joined by their keys: rows for which all of them have the same keys."""
+
+    items: tuple[Item, ...]
+    sources: tuple[Source, ...]
+    on: tuple[tuple[str, ...], ...] = ()  #: for each key, what each source calls it
+    having: Condition | None = None  #: which rows are in the answer
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        lines = [f"select {item}" for item in self.items]
+        lines += [f"from {source}" for source in self.sources]
+        lines += [f"on {' = '.join(names)}" for names in self.on]
+        lines += [] if self.having is None else [f"having {self.having}"]
+        lines += [f"order {order}" for order in self.order]
+        return "\n".join(lines if self.limit is None else [*lines, f"limit {self.limit}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A part of the sketch itself: some of its features, in some places and times, under a condition."""
+
+    features: tuple[Name, ...] = ()  #: none: all of them
+    scope: Condition = And()
+    sketch: str | None = None
+
+    def __str__(self) -> str:
+        return f"part {', '.join(map(str, self.features)) or 'of all features'}\nscope {self.scope}"
+
+
+Asked = Question | Join | Selection

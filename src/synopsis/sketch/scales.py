@@ -6,6 +6,7 @@ neighbouring fine bins: they need no numbers of their own, and they nest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -98,6 +99,23 @@ class Scales:
             np.arange(quantizer.bins), low=float(self.low[feature]), high=float(self.high[feature])
         )
         return low, np.maximum(high, low)
+
+    def same(self, other: Scales) -> bool:
+        """Whether values go into the same fine bins; their ends may lie apart."""
+        return len(self.quantizers) == len(other.quantizers) and all(
+            np.array_equal(mine.edges, theirs.edges) and np.array_equal(mine.atoms, theirs.atoms)
+            for mine, theirs in zip(self.quantizers, other.quantizers, strict=True)
+        )
+
+    def of_features(self, which: Sequence[int]) -> Scales:
+        """The scales of some features, in this order."""
+        return Scales(
+            tuple(self.quantizers[at] for at in which),
+            tuple(self.ticks[at] for at in which),
+            tuple(self.means[at] for at in which),
+            tuple(self.masses[at] for at in which),
+            *(each[list(which)] for each in (self.steps, self.low, self.high)),
+        )
 
     def is_widened(self, feature: int) -> bool:
         """Whether there are values beyond the ends that the bins were fitted to."""

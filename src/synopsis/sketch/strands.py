@@ -8,7 +8,7 @@ cut in half. Keys are sorted by cell, then bucket: selecting is a search, mergin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -216,6 +216,18 @@ class Strands:
             self.last_us[which],
             self.moments.take(which),
             self.comoments.take(which),
+        )
+
+    def of_features(self, which: Sequence[int]) -> Strands:
+        """The strands with some of their features, ascending by position."""
+        if len(which) == len(self.layout.features):
+            return self
+        pairs = [at for at, (one, two) in enumerate(self.layout.pairs) if one in which and two in which]
+        return replace(
+            self,
+            layout=replace(self.layout, features=tuple(self.layout.features[at] for at in which)),
+            moments=self.moments.each(lambda array: array[list(which)]),
+            comoments=self.comoments.each(lambda array: array[pairs]),
         )
 
     def coarsened(self, layout: Layout) -> Strands:

@@ -149,6 +149,35 @@ class Summary:
         """The strata of every block, with these features."""
         return [blocks.opened(block, self.contexts, features) for block in self.blocks]
 
+    def adds_to(self, other: Summary) -> bool:
+        """Whether both have the same layout, scales and contexts, so that they add up."""
+        return (
+            replace(self.layout, kept=other.layout.kept) == other.layout
+            and self.scales.same(other.scales)
+            and np.array_equal(self.contexts.parents, other.contexts.parents)
+            and np.array_equal(self.contexts.centres, other.contexts.centres)
+        )
+
+    def of_strata(self, parts: Sequence[Strata], features: Sequence[int]) -> Summary:
+        """A summary of some of these strata, whose features are those of the summary in this order.
+
+        Places that have no strata any more are left out. Cost: proportional to the strata, which are packed again.
+        """
+        every = tuple(features) == tuple(range(len(self.scales.quantizers)))
+        contexts = self.contexts
+        if parts and not every:
+            contexts = Contexts.fit(np.concatenate([part.codes for part in parts], axis=1), self.layout.bins)
+        used = np.unique(np.concatenate([part.run_place for part in parts])) if parts else np.empty(0, np.int64)
+        moved = (replace(part, run_place=np.searchsorted(used, part.run_place)) for part in parts)
+        return replace(
+            self,
+            latitude=self.latitude[used],
+            longitude=self.longitude[used],
+            scales=self.scales.of_features(features),
+            contexts=contexts,
+            blocks=tuple(blocks.closed(part, contexts) for part in moved),
+        )
+
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""
         everything = range(len(self.scales.quantizers))

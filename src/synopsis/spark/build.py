@@ -373,6 +373,11 @@ def _check_spec(state: State | None, spec: Spec, store: Store) -> None:
     """A sketch goes on with the spec that it began with."""
     if state is None:
         return
+    if state.where is not None:
+        raise BadTarget(
+            f"{store.place} is a part of a sketch under a condition, to which rows cannot be added; "
+            "build into the whole sketch, or give another folder"
+        )
     different = {
         each.name: (repr(getattr(state.spec, each.name)), repr(getattr(spec, each.name)))
         for each in fields(Spec)

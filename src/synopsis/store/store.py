@@ -70,6 +70,7 @@ class State:
     files: tuple[str, ...]
     rejects_version: int | None
     paths_version: int | None = None
+    where: dict[str, Any] | None = None  #: the condition that goes with every question, of a part of a sketch
 
 
 class Store:
@@ -96,6 +97,7 @@ class Store:
             tuple(sorted(_names(table))),
             json.loads(commit["synopsis.rejects_version"]),
             json.loads(commit["synopsis.paths_version"]),
+            json.loads(commit.get("synopsis.where", "null")),
         )
 
     def require_state(self) -> State:
@@ -233,6 +235,7 @@ class Store:
         rejects_version: int | None,
         paths_version: int | None = None,
         replace: bool = False,
+        where: dict[str, Any] | None = None,
     ) -> bool:
         """Make a batch visible, all of it at once; `replace` drops the files committed before.
 
@@ -250,6 +253,7 @@ class Store:
             "synopsis.watermark": json.dumps(batch.watermark_us),
             "synopsis.rejects_version": json.dumps(rejects_version),
             "synopsis.paths_version": json.dumps(paths_version),
+            "synopsis.where": json.dumps(where),
         }
         table = DeltaTable(self.sketch_place, version=after.version if after else None)
         if after is None and table.transaction_version(_TURN) is not None:

@@ -1,0 +1,175 @@
+"""Opening: which strata of a summary are in scope, and how much of each of their days.
+
+A place is in scope or not, and so is a day, but for the first and the last of a range of time, which may be cut. Only
+the blocks that hold such places and days are opened, and only the frames of the features that the question names. The
+cells that stand for places of moving objects may be cut, too: `whereabouts` tells how much of them is in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.grid.buckets import Bucket
+from synopsis.query.binding import Part, Scope
+from synopsis.query.predicates import Between, Condition, IsNull, Not
+from synopsis.query.regions import Cells
+from synopsis.query.whereabouts import Whereabouts
+from synopsis.sketch import blocks
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Strata
+from synopsis.sketch.summary import Summary
+from synopsis.sketch.tallies import DAY_US
+
+DAY: Final = Bucket.parse("1d")
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How much of each day is in scope, and how much rather each path of it than the others."""
+
+    share: Floats  #: days
+    lean: Floats | None = None  #: paths; None: all of a day alike
+
+    def but(self, days: NDArray[np.bool_]) -> Covered:
+        """Of these days only."""
+        return replace(self, share=np.where(days, self.share, 0.0))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Strata with places and days in scope."""
+
+    summary: Summary
+    layout: Layout
+    features: tuple[int, ...]
+    strata: Strata | None  #: None where nothing is in scope
+    chosen: NDArray[np.bool_]  #: places
+    begin_us: int | None
+    end_us: int | None
+    whereabouts: Whereabouts | None = None  #: of moving objects
+    cut: str | None = None  #: "keep" or "drop": what the scope cuts counts whole, or not at all
+
+    @classmethod
+    def of(
+        cls,
+        summary: Summary,
+        layout: Layout,
+        part: Part,
+        wanted: Iterable[int],
+        cuts_days: bool,
+        cut: str | None = None,
+    ) -> Opened:
+        """The strata of all places in scope that have days in scope, with the features that the question names.
+
+        `cuts_days` says that the question has groups which may part a day, `cut` whether days and cells that the scope
+        cuts are kept or dropped whole.
+        """
+        features = tuple(sorted({*_features(part.condition), *wanted})) or (0,)
+        scoped = cls.around(summary, layout, part.scope)
+        begin, end, chosen = scoped.begin_us, scoped.end_us, scoped.chosen
+        if scoped.whereabouts is not None:
+            timed = begin is not None or end is not None
+            features += scoped.whereabouts.features(timed or cuts_days)
+        before = np.append(0, np.cumsum(chosen))
+        parts = []
+        if begin is None or end is None or begin < end:
+            for block in summary.blocks:
+                if before[block.place_high + 1] > before[block.place_low]:
+                    found = blocks.opened(block, summary.contexts, features)
+                    runs = chosen[found.run_place] & _touched(found, layout, begin, end)
+                    keep = np.logical_or.reduceat(runs, found.run_offset[:-1])
+                    if keep.any():
+                        parts.append(found if keep.all() else found.take(keep))
+        return replace(scoped, features=features, strata=Strata.joined(parts) if parts else None, cut=cut)
+
+    @classmethod
+    def around(cls, summary: Summary, layout: Layout, scope: Scope) -> Opened:
+        """What a scope asks of places and times, before anything is opened."""
+        whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
+        chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
+        return cls(summary, layout, (), None, chosen, scope.from_us, scope.until_us, whereabouts)
+
+    def within(self, places: NDArray[np.bool_]) -> Opened:
+        """The same, of some places only."""
+        assert self.strata is not None
+        chosen = self.chosen & places
+        keep = np.logical_or.reduceat(chosen[self.strata.run_place], self.strata.run_offset[:-1])
+        return replace(self, chosen=chosen, strata=self.strata if keep.all() else self.strata.take(keep))
+
+    @cached_property
+    def is_beyond_paths(self) -> bool:
+        """Whether paths are no ground for intervals at 95%."""
+        scales = self.summary.scales
+        return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
+
+    def covered(self, begin: int | None, end: int | None) -> Covered:
+        """What of each day and place in scope lies in a span of time."""
+        strata = self.strata
+        assert strata is not None
+        share = _shares(strata, self.layout, begin, end)
+        share = np.where(self.chosen[strata.day_place], share, 0.0)
+        covered = Covered(share)
+        if self.whereabouts is not None:
+            starts = day_us(strata.day, self.layout)
+            covered = Covered(*self.whereabouts.within(strata, self.features, share, starts, begin, end))
+        if self.cut is None:
+            return covered
+        whole = covered.share > 0.0 if self.cut == "keep" else covered.share >= 1.0
+        return Covered(whole.astype(np.float64))
+
+
+def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
+    """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
+    chosen = np.ones(summary.latitude.size, np.bool_)
+    if scope.prefixes is not None:
+        chosen &= Cells(scope.prefixes).holds(summary.latitude, summary.longitude)
+    for shape in scope.shapes:
+        chosen &= shape.holds(summary.latitude, summary.longitude)
+    return chosen
+
+
+def day_us(day: Integers, layout: Layout) -> Integers:
+    """The first instant of each day."""
+    if layout.timezone == "UTC":
+        return day * DAY_US
+    return DAY.starts_us(day, layout.zone)
+
+
+def past_us(day: Integers, layout: Layout) -> Integers:
+    """The instant from which on nothing falls into each day any more; clocks may go back over midnight."""
+    if layout.timezone == "UTC":
+        return (day + 1) * DAY_US
+    return DAY.reach_us(day, layout.zone)
+
+
+def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
+    """Which runs have days in a span of time."""
+    touched = np.ones(strata.run_first.size, np.bool_)
+    if begin is not None:
+        touched &= past_us(strata.run_first + strata.run_days - 1, layout) > begin
+    if end is not None:
+        touched &= day_us(strata.run_first, layout) < end
+    return touched
+
+
+def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
+    if begin is None and end is None:
+        return np.ones(strata.day_rows.size)
+    first, last = day_us(strata.day, layout), past_us(strata.day, layout)
+    left = first if begin is None else np.maximum(first, begin)
+    right = last if end is None else np.minimum(last, end)
+    return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
+
+
+def _features(condition: Condition) -> set[int]:
+    if isinstance(condition, Between | IsNull):
+        return {condition.feature}
+    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+    return set().union(*map(_features, parts))

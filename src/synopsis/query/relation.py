@@ -1,0 +1,165 @@
+"""Relations: a sketch, or a part of one, as questions see it; parts are selected and merged.
+
+A selection takes the strands or strata that its condition touches, and the features that it names. What it touches only
+in part it cannot cut: so the condition goes with the part, and every question put to it is answered under that
+condition, with the intervals that this has. `cut="keep"` takes what is touched whole and `cut="drop"` leaves it out,
+which makes a sketch without a condition on places and times, one that merges with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.core.errors import BadQuery, NotKept
+from synopsis.query.binding import Plan, bind, feature_of, on_features
+from synopsis.query.opened import Opened
+from synopsis.query.scope import select
+from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Question, Selection
+from synopsis.sketch import blocks
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.strands import Strands
+from synopsis.sketch.strata import Strata
+from synopsis.sketch.summary import WHEREABOUTS, Summary
+
+CUTS = (None, "keep", "drop")
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Strands or a summary, and the condition that goes with every question."""
+
+    strands: Strands
+    summary: Summary | None = None
+    where: Condition = EVERYTHING
+
+    @property
+    def layout(self) -> Layout:
+        """Its features, grain and zone."""
+        return self.strands.layout
+
+    @property
+    def rows(self) -> int:
+        """How many rows its strands or strata count, whatever its condition leaves of them."""
+        return int(self.strands.rows.sum()) if self.summary is None else self.summary.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in memory."""
+        return self.strands.nbytes if self.summary is None else self.summary.nbytes
+
+
+def under(where: Condition, condition: Condition) -> Condition:
+    """Both conditions."""
+    if where == And():
+        return condition
+    return where if condition == And() else And((where, condition))
+
+
+def selected(whole: Relation, asked: Selection, cut: str | None = None) -> Relation:
+    """A part of a relation. Cost: proportional to the strands in scope, or to the blocks that are touched."""
+    if cut not in CUTS:
+        raise BadQuery(f"cut is 'keep' or 'drop', or None, not {cut!r}")
+    layout, where = whole.layout, under(whole.where, asked.scope)
+    features = tuple(sorted({feature_of(name, layout) for name in asked.features})) or tuple(
+        range(len(layout.features))
+    )
+    plan = bind(Question((Item("rows", Aggregate("count")),), where), layout)
+    named = [feature_of(part.name, layout) for part in on_features(where, layout)]
+    if whole.summary is None:
+        if plan.has_conditions:
+            raise NotKept(
+                "conditions on features need paths, which this sketch does not keep: select by place and time"
+            )
+        strands, is_whole = _of_strands(whole.strands, plan, cut)
+        return Relation(strands.of_features(features), None, And() if is_whole or cut else where)
+    features = tuple(sorted({*features, *named}))  # a condition goes with its features
+    summary, is_whole = _of_summary(whole.summary, layout, plan, features, cut)
+    narrow = replace(layout, features=tuple(layout.features[at] for at in features))
+    if is_whole or cut:
+        where = _of_features(where, layout)
+    return Relation(Strands.empty(narrow), summary, where)
+
+
+def merged(one: Relation, other: Relation) -> Relation:
+    """Both together: rows that are in both count twice, as in any sum of sketches."""
+    if one.where != other.where:
+        raise BadQuery(
+            "these parts of sketches are under different conditions, which cannot be kept in one; "
+            "select them with cut='keep' or cut='drop', or ask both by a JOIN"
+        )
+    if (one.summary is None) != (other.summary is None):
+        raise BadQuery("one of these sketches keeps strands and the other paths; build both with the same spec")
+    if one.layout.features != other.layout.features or one.layout.timezone != other.layout.timezone:
+        raise BadQuery("these sketches have different features or zones; select the same features of both")
+    if one.summary is None or other.summary is None:
+        if one.layout != other.layout:
+            raise BadQuery(f"strands of {one.layout.grain} and {other.layout.grain} do not add; build both alike")
+        return Relation(one.strands + other.strands, None, one.where)
+    if not one.summary.adds_to(other.summary):
+        raise BadQuery(
+            "paths add up only within one layout: these were built apart; build the second into the first, "
+            "with syn.build(..., to=...), or ask both by a JOIN"
+        )
+    return Relation(one.strands, one.summary + other.summary, one.where)
+
+
+def _of_features(where: Condition, layout: Layout) -> Condition:
+    """What the ANDs of a condition say of features alone."""
+    parts = where.conditions if isinstance(where, And) else (where,)
+    kept = []
+    for part in parts:
+        if isinstance(part, And):
+            part = _of_features(part, layout)
+            if part == And():
+                continue
+        elif next(on_features(part, layout), None) is None:
+            continue
+        kept.append(part)
+    return kept[0] if len(kept) == 1 else And(tuple(kept))
+
+
+def _of_strands(strands: Strands, plan: Plan, cut: str | None) -> tuple[Strands, bool]:
+    """The strands in scope, and whether they lie in it whole."""
+    inside, touched = (np.zeros(len(strands), np.bool_) for _ in range(2))
+    for part in plan.parts:
+        found = select(part.scope, strands)
+        inside[found.inside] = True
+        touched[found.inside] = touched[found.cut] = True
+    chosen = inside if cut == "drop" else touched
+    return strands.take(chosen), bool((inside == touched).all())
+
+
+def _of_summary(
+    summary: Summary, layout: Layout, plan: Plan, features: tuple[int, ...], cut: str | None
+) -> tuple[Summary, bool]:
+    """The strata in scope with some of their features, and whether they lie in it whole."""
+    first = len(layout.features)
+    columns = (*features, *(range(first, first + WHEREABOUTS) if summary.layout.moving else ()))
+    covered = _covered(summary, layout, plan, columns)
+    is_whole, kept = True, []
+    for strata, share in covered:
+        rows = np.add.reduceat(strata.day_rows, strata.day_offset[:-1])
+        reached = np.add.reduceat(strata.day_rows * (share >= 1.0), strata.day_offset[:-1])
+        touched = np.add.reduceat(strata.day_rows * (share > 0.0), strata.day_offset[:-1]) > 0
+        is_whole &= bool((rows == reached)[touched].all())
+        chosen = rows == reached if cut == "drop" else touched
+        if chosen.any():
+            kept.append(strata.take(chosen))
+    return summary.of_strata(kept, columns), is_whole
+
+
+def _covered(
+    summary: Summary, layout: Layout, plan: Plan, columns: tuple[int, ...]
+) -> Iterator[tuple[Strata, NDArray[np.float64]]]:
+    """The strata of every block, and which share of each day any part of the question asks for."""
+    parts = [Opened.around(summary, layout, part.scope) for part in plan.parts]
+    touched = np.logical_or.reduce([part.chosen for part in parts])
+    for block in summary.blocks:
+        if touched[block.place_low : block.place_high + 1].any():
+            strata = blocks.opened(block, summary.contexts, columns)
+            opened = (replace(part, strata=strata, features=columns) for part in parts)
+            yield strata, np.sum([part.covered(part.begin_us, part.end_us).share for part in opened], axis=0)

@@ -1,0 +1,3 @@
+SELECT CELL(3), MEAN(rh) FILTER (WHERE location LIKE 'd%') - MEAN(rh) FILTER (WHERE NEAR(10, 20, 30) OR temp_c BETWEEN 1 AND 2) AS contrast, COUNT(*) FILTER (WHERE rh IS NULL)
+GROUP BY CELL(3)
+HAVING contrast > 0.5

@@ -1,0 +1,1 @@
+SELECT temp_c, "PM2.5" FROM air WHERE location LIKE '6g%' OR time < '2025-02-01'
