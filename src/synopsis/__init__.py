@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from synopsis.database import Database, open
     from synopsis.query.answer import Answer
     from synopsis.query.values import Value
+    from synopsis.sketches import Sketch
     from synopsis.wiring import build
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "Database", "Report", "Spec", "SynopsisError", "Value", "build", "open"]
+__all__ = ["Answer", "Database", "Report", "Sketch", "Spec", "SynopsisError", "Value", "build", "open"]
 
 #: Where each public name lives; loaded when first asked for, so that importing synopsis stays quick.
 _HOMES = {
     "Answer": "synopsis.query.answer",
     "Database": "synopsis.database",
+    "Sketch": "synopsis.sketches",
     "Value": "synopsis.query.values",
     "build": "synopsis.wiring",
     "open": "synopsis.database",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from synopsis.core.errors import BadSpec, SynopsisError
+from synopsis.core.errors import BadQuery, BadSpec, SynopsisError
 
 application = typer.Typer(
     name="synopsis",
@@ -22,6 +22,13 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+class Cut(StrEnum):
+    """What becomes of strands that a scope cuts."""
+
+    keep = "keep"
+    drop = "drop"
 
 
 class Format(StrEnum):
@@ -92,22 +99,35 @@ def query(
     sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
     question: Annotated[str, typer.Argument(help="SELECT ... WHERE ... GROUP BY ..., or the same as JSON")],
     format: Annotated[Format, typer.Option(help="how the answer is written")] = Format.table,
+    strict: Annotated[bool, typer.Option("--strict", help="refuse groups finer than what the sketch keeps")] = False,
+    cut: Annotated[Cut | None, typer.Option(help="count what the scope cuts whole, or not at all")] = None,
+    other: Annotated[list[str] | None, typer.Option(help="NAME=FOLDER of a sketch that FROM can name")] = None,
+    to: Annotated[str | None, typer.Option(help="folder to save the part that plain columns select")] = None,
 ) -> None:
     """Ask a sketch: every number comes with an interval and what it promises.
 
     Functions: COUNT, SUM, MEAN, STD, VAR, MIN, MAX, COVARIANCE, CORRELATION, QUANTILE, MEDIAN, and + - * / of them.
     Places: location LIKE 'dj%', = or IN; BOX(s, w, n, e), WITHIN('POLYGON (...)'), NEAR(lat, lon, km).
-    Times: time >= '2025-01-01' AND time < '2025-02-01'. Features: rh > 80, wind_ms > MEAN(wind_ms).
-    Groups: GROUP BY CELL(3), BUCKET('1mo') HAVING COUNT(*) > 9. ORDER BY, LIMIT. EXPLAIN in front tells how.
+    Times: time >= '2025-01-01' AND time < '2025-02-01'. Features: rh > 80, wind_ms > MEAN(wind_ms). AND, OR, NOT.
+    Groups: GROUP BY CELL(3), BUCKET('1mo'), BIN(rh, 10) HAVING COUNT(*) > 9. ORDER BY, LIMIT.
+    Contrasts: MEAN(rh) FILTER (WHERE ...) - MEAN(rh); FROM (SELECT ...) AS a JOIN (SELECT ...) AS b USING (cell).
+    Parts: SELECT temp_c, rh WHERE location LIKE '6g%' --to part.syn. EXPLAIN in front of a question tells how.
     """
     from synopsis.database import open as open_sketch
+    from synopsis.sketches import Sketch
 
     database = open_sketch(sketch)
+    named = dict(_setting(text) for text in other or [])
+    sketches: dict[str, Sketch] = {name: open_sketch(folder) for name, folder in named.items()}
     if question.lstrip()[:8].upper() == "EXPLAIN ":
-        typer.echo(str(database.explain(question)))
+        typer.echo(str(database.explain(question, sketches=sketches)))
         return
-    answer = database.query(question)
-    if format is Format.table:
+    answer = database.query(question, strict=strict, cut=None if cut is None else cut.value, sketches=sketches)
+    if to is not None:
+        if not isinstance(answer, Sketch):
+            raise BadQuery("--to saves a part of the sketch, which plain columns select; these are statistics")
+        answer.save(to)
+    if format is Format.table or (isinstance(answer, Sketch) and format is Format.geojson):
         typer.echo(str(answer))
         return
     if format is Format.geojson:

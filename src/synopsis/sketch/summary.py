@@ -167,15 +167,19 @@ class Summary:
         contexts = self.contexts
         if parts and not every:
             contexts = Contexts.fit(np.concatenate([part.codes for part in parts], axis=1), self.layout.bins)
-        used = np.unique(np.concatenate([part.run_place for part in parts])) if parts else np.empty(0, np.int64)
-        moved = (replace(part, run_place=np.searchsorted(used, part.run_place)) for part in parts)
+        whole = Strata.joined(parts) if parts else None
+        used = np.empty(0, np.int64) if whole is None else np.unique(whole.run_place)
+        closed: tuple[Block, ...] = ()
+        if whole is not None:
+            moved = replace(whole, run_place=np.searchsorted(used, whole.run_place))
+            closed = tuple(blocks.closed(moved.take(run), contexts) for run in cut(moved))
         return replace(
             self,
             latitude=self.latitude[used],
             longitude=self.longitude[used],
             scales=self.scales.of_features(features),
             contexts=contexts,
-            blocks=tuple(blocks.closed(part, contexts) for part in moved),
+            blocks=closed,
         )
 
     def thinned(self, share: float) -> Summary:
