@@ -25,9 +25,10 @@ import numpy as np
 import synopsis as syn
 from _shared import bar, print_table, write_results
 from build_speed import FEATURES, generate
-from synopsis.query import binding, language
+from synopsis.query import binding, spelling
 from synopsis.query.finish import finish
 from synopsis.query.paths import of_summary
+from synopsis.query.spelling import question_of
 
 ROWS, QUESTIONS, MEMORY, TIMES = 1_200_000, 120, 2_000_000, 10
 REACHES_KM = (5, 25, 100, 800)
@@ -65,10 +66,10 @@ def staged(sketch: syn.Database, text: str) -> list[float]:
     """Milliseconds of every stage."""
     summary, layout = sketch.summary, sketch.layout
     assert summary is not None
-    language.read.cache_clear()
+    spelling.question_of.cache_clear()
     binding.plan.cache_clear()
-    fresh, _ = milliseconds(lambda: binding.plan(text, layout))
-    cached, plan = milliseconds(lambda: binding.plan(text, layout))
+    fresh, _ = milliseconds(lambda: binding.plan(question_of(text), layout, text))
+    cached, plan = milliseconds(lambda: binding.plan(question_of(text), layout, text))
     evaluated, found = milliseconds(lambda: of_summary(summary, layout, plan))
     finished, _ = milliseconds(lambda: finish(plan, found, layout))
     return [fresh, cached, evaluated, finished]

@@ -13,7 +13,7 @@ import pytest
 from synopsis.core.errors import BadQuery, UnknownFeature
 from synopsis.query.binding import bind
 from synopsis.query.language import read
-from synopsis.query.tree import Question
+from synopsis.query.tree import Asked, Question
 from synopsis.sketch.layout import Layout
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -30,11 +30,16 @@ def pairs(path: Path) -> list[tuple[str, str]]:
     return found
 
 
+def bound(tree: Asked) -> None:
+    """Bind a question, and those that it joins."""
+    for part in [tree] if isinstance(tree, Question) else [each.question for each in getattr(tree, "sources", ())]:
+        bind(part, LAYOUT)
+
+
 def printed(question: str) -> str:
     try:
         tree = read(question)
-        for part in [tree] if isinstance(tree, Question) else [each.question for each in getattr(tree, "sources", ())]:
-            bind(part, LAYOUT)
+        bound(tree)
     except BadQuery as refusal:
         return f"{type(refusal).__name__}: {refusal}"
     return str(tree)
@@ -77,7 +82,7 @@ def test_every_example_of_the_page_on_the_language_is_read_and_bound(repository:
     questions = [question for block in blocks for question in block.split(";") if question.strip()]
     assert len(questions) >= 4
     for question in questions:
-        bind(read(question), LAYOUT)
+        bound(read(question))
 
 
 def test_a_question_nested_beyond_reason_is_refused_and_not_a_crash() -> None:

@@ -1,0 +1,196 @@
+"""Expressions in SQL: statistics, keys and arithmetic, and HAVING, which compares them, read into the tree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from synopsis.core.errors import nearest
+from synopsis.grid.buckets import Bucket
+from synopsis.grid.zones import Zone
+from synopsis.query.nodes import arguments_of, bare, number_of, parts_of
+from synopsis.query.texts import ARITHMETIC
+from synopsis.query.tree import (
+    FUNCTIONS,
+    Aggregate,
+    And,
+    Arithmetic,
+    BinKey,
+    BucketKey,
+    CellKey,
+    ColumnOf,
+    Condition,
+    Expression,
+    GroupIs,
+    Item,
+    Key,
+    Name,
+    Not,
+    Number,
+    Operand,
+    Or,
+)
+from synopsis.query.wheres import COMPARISONS, SPELLINGS, Conditions
+
+_KEYS: Final = ("CELL", "BUCKET", "BIN")
+_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), "MEDIAN", *_KEYS)
+_ARITY: Final = {(0, 1): "* or one feature", (1,): "one feature", (2,): "two features"}
+
+
+class Expressions(Conditions):
+    """A text whose expressions are read."""
+
+    is_joined = False  #: whether bare names are columns of questions that are joined
+
+    def expression(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Window):
+            raise self.refused("OVER")
+        if isinstance(node, exp.Filter):
+            return self._filtered(node)
+        if isinstance(node, exp.WithinGroup):
+            return self.expression(self._within_group(node))
+        if isinstance(node, (exp.Paren, exp.Neg, *ARITHMETIC)):
+            operand = self.operand(node)
+            if not isinstance(operand, Number):
+                return operand
+        name = self.function_name(node)
+        if name is None:
+            raise self.bad(
+                f"{self.written(node)} is not a statistic; write one such as MEAN(temp_c), "
+                "or CELL(p), BUCKET('1d') or BIN(x)",
+                self.start(node),
+            )
+        place = self.place(self.start(node))
+        arguments = arguments_of(node)
+        if name == "CELL":
+            return CellKey(self._cell_length(node, arguments), place=place)
+        if name == "BUCKET":
+            return BucketKey(*self._span(node, arguments), place=place)
+        if name == "BIN":
+            return BinKey(*self._binned(node, arguments), place=place)
+        if name not in SPELLINGS:
+            hint = nearest(name, _KNOWN) or ";"
+            raise self.bad(f"this release has no function {name}{hint} it has {', '.join(_KNOWN)}", self.start(node))
+        function = SPELLINGS[name]
+        if function == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+            return Aggregate(function, place=place)
+        if any(isinstance(argument, exp.Distinct) for argument in arguments):
+            raise self.refused("DISTINCT")
+        share = None
+        if function == "quantile":
+            share, arguments = self._share(node, name, arguments)
+        features = tuple(self.name_of(argument) for argument in arguments)
+        if not features or len(features) not in FUNCTIONS[function]:
+            raise self.bad(f"{name} takes {_ARITY[FUNCTIONS[function]]}", self.start(node))
+        return Aggregate(function, features, share, place=place)
+
+    def _filtered(self, node: exp.Filter) -> Aggregate:
+        """A statistic of some of a group's rows: MEAN(rh) FILTER (WHERE location LIKE '6g%')."""
+        found = self.expression(node.this)
+        if not isinstance(found, Aggregate):
+            raise self.bad("FILTER goes behind one statistic, as in MEAN(rh) FILTER (WHERE rh > 80)", self.start(node))
+        return replace(found, only=self.condition(node.expression.this))
+
+    def operand(self, node: exp.Expr, items: tuple[Item, ...] = ()) -> Operand:
+        """A number, a statistic, or arithmetic of both; in HAVING also a column of the answer by its name."""
+        node, place = bare(node), self.place(self.start(node))
+        number = number_of(node)
+        if number is not None:
+            if math.isinf(number):
+                raise self.bad(f"{self.written(node)} is beyond the largest number, about 1.8e308", self.start(node))
+            return Number(number, place=place)
+        if isinstance(node, exp.Neg):
+            return Arithmetic("*", Number(-1.0, place=place), self.operand(node.this, items), place=place)
+        operator = ARITHMETIC.get(type(node))
+        if operator is not None:
+            left, right = self.operand(node.this, items), self.operand(node.expression, items)
+            return Arithmetic(operator, left, right, place=place)
+        named = {item.name: item.expression for item in items}
+        if isinstance(node, exp.Column) and (node.table or self.is_joined):
+            return ColumnOf(node.table or None, node.name, place=place)
+        is_named = isinstance(node, exp.Column) and node.name in named
+        found = named[node.name] if is_named else self.expression(node)
+        if isinstance(found, Key):
+            raise self.bad(f"{self.written(node)} is a key, not a number", self.start(node))
+        return found
+
+    def having(self, node: exp.Expr, items: tuple[Item, ...]) -> Condition:
+        node = bare(node)
+        place = self.place(self.start(node))
+        if isinstance(node, exp.And | exp.Or):
+            parts = tuple(self.having(part, items) for part in parts_of(node, type(node)))
+            return And(parts, place=place) if isinstance(node, exp.And) else Or(parts, place=place)
+        if isinstance(node, exp.Not):
+            return Not(self.having(node.this, items), place=place)
+        comparison = COMPARISONS.get(type(node))
+        if comparison is not None:
+            left, right = self.operand(node.this, items), self.operand(node.expression, items)
+            return GroupIs(left, comparison, right, place=place)
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            value, low, high = (self.operand(each, items) for each in (node.this, node.args["low"], node.args["high"]))
+            return And((GroupIs(value, ">=", low, place=place), GroupIs(value, "<=", high, place=place)), place=place)
+        raise self.bad(
+            "HAVING compares statistics of groups, as in HAVING COUNT(*) > 100 AND CORRELATION(a, b) < -0.25",
+            self.start(node),
+        )
+
+    def _share(self, node: exp.Expr, name: str, arguments: list[exp.Expr]) -> tuple[float, list[exp.Expr]]:
+        """The share of a quantile, and the arguments that are left."""
+        if name == "MEDIAN":
+            return 0.5, arguments
+        takes = f"{name} takes a feature and a share from 0 to 1, as in {name}(rh, 0.9)"
+        if len(arguments) != 2:
+            raise self.bad(takes, self.start(node))
+        share = number_of(arguments[1])
+        if share is None or not 0.0 <= share <= 1.0:
+            raise self.bad(f"{takes}, not {self.written(arguments[1])}", self.start(arguments[1]))
+        return share, arguments[:1]
+
+    def _within_group(self, node: exp.WithinGroup) -> exp.Expr:
+        """PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x), which is how the standard has it, as PERCENTILE_CONT(x, q)."""
+        function, keys = node.this, node.expression.expressions
+        if not isinstance(function, exp.PercentileCont) or function.args.get("expression") or len(keys) != 1:
+            raise self.refused("WITHIN", node)
+        if keys[0].args.get("desc"):
+            raise self.bad("WITHIN GROUP orders upwards here; leave DESC out, and take 1 - share", self.word("DESC"))
+        plain = exp.PercentileCont(this=keys[0].this.copy(), expression=function.this.copy())
+        plain.meta.update(function.meta)
+        return plain
+
+    def _cell_length(self, node: exp.Expr, arguments: list[exp.Expr]) -> int:
+        length = arguments[0] if len(arguments) == 1 else None
+        if not isinstance(length, exp.Literal) or not length.is_int or not 1 <= int(length.this) <= 12:
+            raise self.bad("CELL takes a geohash length from 1 to 12, as in CELL(4)", self.start(node))
+        return int(length.this)
+
+    def _span(self, node: exp.Expr, arguments: list[exp.Expr]) -> tuple[str, str | None]:
+        """The span of a bucket, and the zone whose clocks cut it."""
+        texts = [each for each in arguments if isinstance(each, exp.Literal) and each.is_string]
+        if not texts or len(texts) != len(arguments) or len(texts) > 2:
+            raise self.bad(
+                "BUCKET takes a span of time in quotes, as in BUCKET('1mo'), and perhaps a zone, "
+                "as in BUCKET('1d', 'Europe/Paris')",
+                self.start(node),
+            )
+        at = texts[0]
+        try:
+            span, zone = str(Bucket.parse(at.this)), None
+            if len(texts) == 2:
+                at = texts[1]
+                zone = Zone.named(at.this).name
+        except ValueError as error:
+            raise self.bad(str(error), self.start(at)) from None
+        return span, zone
+
+    def _binned(self, node: exp.Expr, arguments: list[exp.Expr]) -> tuple[Name, float | None]:
+        """The feature of bins, and their width."""
+        takes = "BIN takes a feature, as in BIN(temp_c), and perhaps a width above 0, as in BIN(temp_c, 5)"
+        if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], exp.Column):
+            raise self.bad(takes, self.start(node))
+        width = number_of(arguments[1]) if len(arguments) == 2 else None
+        if len(arguments) == 2 and (width is None or not 0.0 < width < math.inf):
+            raise self.bad(f"{takes}, not {self.written(arguments[1])}", self.start(arguments[1]))
+        return self.name_of(arguments[0]), width
