@@ -137,7 +137,10 @@ class _Reader(Expressions):
                 raise self.refused(clause.strip("_").upper().removesuffix("S"), part)
         joins: list[exp.Join] = select.args.get("joins") or []
         source = _from(select)
-        assert source is not None  # a JOIN has something in front of it
+        if source is None:
+            raise self.bad(
+                "a JOIN has a question in front of it: FROM (SELECT ...) AS a JOIN ...", self.start(joins[0])
+            )
         sources = tuple(self._source(node) for node in (source.this, *(join.this for join in joins)))
         aliases = [each.alias for each in sources]
         if len(set(aliases)) < len(aliases):
