@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -33,6 +34,7 @@ from synopsis.query.tree import (
     And,
     Arithmetic,
     Asked,
+    BinKey,
     BucketKey,
     CellKey,
     FeatureBetween,
@@ -290,15 +292,34 @@ numbers = st.one_of(st.integers(-200, 200).map(float), st.floats(allow_nan=False
 )
 shares = st.floats(0.0, 1.0).map(lambda share: share + 0.0)
 spans = st.sampled_from(["1d", "1mo", "6h", "1w", "2q"])
-cells, buckets = st.integers(1, 12).map(CellKey), spans.map(BucketKey)
-aggregates = st.one_of(
-    st.just(Aggregate("count")),
-    st.builds(Aggregate, st.just("quantile"), st.tuples(names), shares),
-    *(
-        st.builds(Aggregate, st.just(function), st.tuples(*[names] * max(counts)))
-        for function, counts in FUNCTIONS.items()
-        if function != "quantile"
+cells = st.integers(1, 12).map(CellKey)
+buckets = st.builds(BucketKey, spans, st.sampled_from([None, "UTC", "Asia/Tokyo"]))
+bins = st.builds(BinKey, names, st.none() | st.floats(1e-3, 1e3))
+simple = st.one_of(
+    st.builds(FeatureIs, names, st.sampled_from(["<", ">="]), numbers),
+    st.builds(FeatureNull, names),
+    st.sampled_from([InCells(("dj",)), Or((InCells(("u",)), Not(FeatureNull(Name("rh")))))]),
+)
+of_others = st.lists(st.tuples(names, numbers), min_size=2, max_size=4, unique_by=lambda pair: pair[0].text.lower())
+aggregates = st.builds(
+    lambda aggregate, only: replace(aggregate, only=only),
+    st.one_of(
+        st.just(Aggregate("count")),
+        st.builds(Aggregate, st.just("quantile"), st.tuples(names), shares),
+        simple.map(lambda condition: Aggregate("probability", condition=condition)),
+        st.builds(lambda name, away: Aggregate("outliers", (name,), numbers=(away,)), names, st.floats(0.1, 9.0)),
+        of_others.map(
+            lambda found: Aggregate(
+                "predict", tuple(name for name, _ in found), numbers=tuple(number for _, number in found[1:])
+            )
+        ),
+        *(
+            st.builds(Aggregate, st.just(function), st.tuples(*[names] * max(counts)))
+            for function, counts in FUNCTIONS.items()
+            if function not in ("quantile", "probability", "outliers", "predict")
+        ),
     ),
+    st.none() | simple,
 )
 operands: st.SearchStrategy[Operand] = st.recursive(
     st.one_of(aggregates, numbers.map(Number)),
@@ -336,7 +357,7 @@ conditions = st.recursive(
         boxes,
         st.builds(Near, latitudes, longitudes, st.floats(0.0, 1e5).map(lambda km: km + 0.0)),
         st.sampled_from(["POLYGON ((0 0, 10 0, 0 10, 0 0))", "polygon((1 1, 2 1, 2 2, 1 1))"]).map(Within),
-        st.builds(TimeIs, st.sampled_from(["<", "<=", "=", ">=", ">"]), moments),
+        st.builds(TimeIs, st.sampled_from(["<", "<=", "=", "<>", ">=", ">"]), moments),
         st.builds(FeatureIs, names, st.sampled_from(["<", "<=", ">=", ">"]), thresholds),
         st.builds(FeatureIs, names, st.sampled_from(["=", "<>"]), numbers),
         st.builds(FeatureBetween, names, thresholds, thresholds),
@@ -366,7 +387,13 @@ def questions(draw: st.DrawFn) -> Question:
     """Any tree that a question can be read into."""
     groups = tuple(
         draw(
-            st.one_of(st.just(()), st.tuples(cells), st.tuples(buckets), st.permutations([draw(cells), draw(buckets)]))
+            st.one_of(
+                st.just(()),
+                st.tuples(cells),
+                st.tuples(buckets),
+                st.tuples(bins),
+                st.permutations([draw(cells), draw(buckets), draw(bins)]),
+            )
         )
     )
     expressions: st.SearchStrategy[Any] = st.one_of(statistics, st.sampled_from(groups) if groups else statistics)
@@ -404,6 +431,11 @@ plain_names = st.one_of(st.sampled_from([*LAYOUT.features, "select", "order", "t
 @example("mean", Name("true"), Name("rh"), 0.5)
 def test_a_column_without_a_name_is_named_as_sql_would(function: str, one: Name, two: Name, share: float) -> None:
     expression = Aggregate(function, (one, two)[: max(FUNCTIONS[function])], share if function == "quantile" else None)
+    if function in ("outliers", "predict"):
+        assume(function != "predict" or one.text.lower() != two.text.lower())
+        expression = replace(expression, numbers=(share + 0.5,))
+    elif function == "probability":
+        expression = replace(expression, condition=FeatureBetween(one, 0.0, share), only=Not(FeatureNull(two)))
     assert read(f"SELECT {written(expression)}").items == (Item(written(expression), expression),)
 
 

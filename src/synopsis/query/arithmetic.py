@@ -21,6 +21,7 @@ _ESTIMATES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "-": np.subtract,
     "*": np.multiply,
     "/": np.divide,
+    "share": np.divide,
     "root": lambda square, _: np.sqrt(np.maximum(square, 0.0)),
 }
 
@@ -32,9 +33,9 @@ def constant(number: float, size: int) -> Values:
 
 
 def combined(operator: str, one: Values, other: Values) -> Values:
-    """One of + - * / of two columns, or the root of the first. Undefined where a part is, or where a quotient divides
-    by nothing.
+    """One of + - * / of two columns, the share of the second that the first is, or the root of the first.
 
+    Undefined where a part is, or where a quotient divides by nothing.
     Cost: a few passes over the groups.
 
     >>> half = combined("/", constant(3.0, 1), constant(2.0, 1))
@@ -86,6 +87,8 @@ def _interval(operator: str, one: tuple[Floats, Floats], other: tuple[Floats, Fl
         return one[0] - other[1], one[1] - other[0]
     corners = np.stack([_ESTIMATES[operator](left, right) for left in one for right in other])
     low, high = corners.min(axis=0), corners.max(axis=0)
+    if operator == "share":  # of a whole
+        low, high = np.clip(np.nan_to_num(low), 0.0, 1.0), np.clip(np.nan_to_num(high, nan=1.0), 0.0, 1.0)
     if operator == "/":  # of what may be nothing, everything
         around = (other[0] <= 0.0) & (other[1] >= 0.0)
         low, high = np.where(around, -np.inf, low), np.where(around, np.inf, high)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -18,6 +18,7 @@ from synopsis.query import predicates, tree
 from synopsis.query import terms as terms_of
 from synopsis.query.naming import find
 from synopsis.query.predicates import EVERYTHING
+from synopsis.query.predictions import moments_of
 from synopsis.query.regions import Cells, Region, either, outside
 from synopsis.query.shapes import NOWHERE, Box, Circle, Polygon, together
 from synopsis.query.terms import MOST_TERMS, InRegion, InTimes, Spans, Where, beyond, terms
@@ -83,6 +84,12 @@ class Statistic(Placed):
     features: tuple[int, ...] = ()
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
     only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
+    away: float | None = None  #: of outliers: how many standard deviations
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is a whole number of rows, 0 where there are none."""
+        return self.function in ("count", "outliers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,25 @@ class Binned:
     width: float | None = None
 
 
-Operand = Statistic | Computed | float
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A feature where others have these values, by least squares."""
+
+    target: int
+    predictors: tuple[int, ...]
+    at: tuple[float, ...]
+    only: tuple[Part, ...] | None = None
+
+    @property
+    def moments(self) -> tuple[Statistic, ...]:
+        """The statistics that it is made of."""
+        found = moments_of(self.target, self.predictors)
+        return tuple(Statistic(function, features, only=self.only) for function, features in found)
+
+
+Operand = Statistic | Computed | Predicted | float
 Keyed = CellKey | BucketKey | Binned
-Source = Statistic | Computed | Keyed
+Source = Statistic | Computed | Predicted | Keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +199,8 @@ class Plan:
                 found[operand] = None
             elif isinstance(operand, Computed):
                 operands += [operand.right, operand.left]
+            elif isinstance(operand, Predicted):
+                found |= dict.fromkeys(operand.moments)
         return tuple(found)
 
     @property
@@ -195,7 +220,7 @@ def bind(question: Question, layout: Layout) -> Plan:
 
     >>> from synopsis.query.language import read
     >>> bind(read("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
-    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None, only=None)),)
+    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None, only=None, away=None)),)
     """
     where = _where(question.scope, layout)
     columns = tuple((item.name, _source(item.expression, layout, where)) for item in question.items)
@@ -239,13 +264,23 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
             left, right = (_operand(each, layout, where) for each in (operand.left, operand.right))
             return Computed(operand.operator, left, right)
         case Aggregate():
-            features = tuple(sorted(feature_of(name, layout) for name in operand.arguments))
+            named = tuple(feature_of(name, layout) for name in operand.arguments)
+            features = tuple(sorted(named))
             if operand.only is not None:
                 where = terms_of.All((where, _filter(operand.only, layout)))
             only = None if operand.only is None else _parts(where)
             if operand.function.endswith("_samp"):
                 return _of_sample(operand, features, where, only)
-            return Statistic(operand.function, features, operand.share, only, place=operand.place)
+            if operand.condition is not None:
+                held = _parts(terms_of.All((where, _filter(operand.condition, layout))))
+                some, every = Statistic("count", only=held), Statistic("count", only=only)
+                return Computed("share", replace(some, place=operand.place), replace(every, place=operand.place))
+            if operand.function == "predict":
+                if len(set(named)) < len(named):
+                    raise BadQuery("PREDICT takes every feature once", *operand.where)
+                return Predicted(named[0], named[1:], operand.numbers, only)
+            away = operand.numbers[0] if operand.function == "outliers" else None
+            return Statistic(operand.function, features, operand.share, only, away, place=operand.place)
 
 
 def _of_sample(operand: Aggregate, features: tuple[int, ...], where: Where, only: tuple[Part, ...] | None) -> Operand:

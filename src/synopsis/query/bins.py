@@ -155,7 +155,8 @@ def _plainer(one: float, other: float) -> bool:
     >>> _plainer(21.1, math.nextafter(21.1, 99.0)), _plainer(math.nextafter(21.1, 0.0), 21.1)
     (True, False)
     """
-    single = [float(np.float32(number)) == number for number in (one, other)]
+    with np.errstate(over="ignore"):
+        single = [float(np.float32(number)) == number for number in (one, other)]
     if single[0] != single[1]:
         return single[0]
     return len(repr(one)) < len(repr(other))

@@ -14,6 +14,7 @@ The estimate takes each cut strand with the fraction of it that the scope is tho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -252,3 +253,21 @@ class Numbers:
         outside = self._cut.sum(self._weight * (cut.spread / cut.count + distance * distance))
         between = self._count_inside * (self._mean_inside - mean) ** 2
         return np.asarray(self._spread_inside + between + outside)
+
+
+def outlying(numbers: Numbers, away: float) -> Values:
+    """How many values lie further from the mean than so many deviations, at most Chebyshev's (1867) share of them.
+
+    How values are spread is not known: the estimate is that of normal ones. Extremes tell of one on either side.
+    """
+    count, mean, deviation = numbers.count(), numbers.mean(), numbers.std()
+    least, most = numbers.min(), numbers.max()
+    high = np.minimum(np.floor(count.high / away**2), count.high).astype(np.int64)
+    reach = away * deviation.estimate
+    exact = (mean.guarantee == EXACT) & (deviation.guarantee == EXACT)
+    with np.errstate(invalid="ignore"):
+        beyond = (most.estimate > mean.estimate + reach).astype(np.int64) + (least.estimate < mean.estimate - reach)
+    low = np.minimum(np.where(exact, beyond, 0), high).astype(np.int64)
+    usual = np.rint(count.estimate * math.erfc(away / math.sqrt(2.0))).astype(np.int64)
+    estimate = np.clip(usual, low, high)
+    return Values(estimate, low, high, np.where(low == high, EXACT, CERTAIN).astype(np.int8))

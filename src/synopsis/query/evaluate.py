@@ -14,7 +14,7 @@ from synopsis.core.errors import BadQuery, NotKept, nearest
 from synopsis.query import paths
 from synopsis.query.answer import Answer
 from synopsis.query.binding import Binned, Plan, Statistic, plan
-from synopsis.query.bounds import Numbers, counted
+from synopsis.query.bounds import Numbers, counted, outlying
 from synopsis.query.filters import filtered
 from synopsis.query.finish import Found, finish
 from synopsis.query.grains import settled
@@ -202,6 +202,8 @@ class _Evaluation:
         if asked.function == "correlation" or len(set(asked.features)) == 2:
             pair = self._pair(asked.features)
             return pair.correlation() if asked.function == "correlation" else pair.covariance()
+        if asked.away is not None:
+            return outlying(self._of_feature(asked.features[0]), asked.away)
         return _OF_ONE[asked.function](self._of_feature(asked.features[0]))
 
     def _of_feature(self, feature: int) -> Numbers:

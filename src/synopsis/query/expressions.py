@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -35,8 +36,10 @@ from synopsis.query.tree import (
 )
 from synopsis.query.wheres import COMPARISONS, SPELLINGS, Conditions
 
+#: Functions that are several quantiles.
+SHARES: Final = {"QUARTILES": (0.25, 0.5, 0.75), "DECILES": tuple(tenth / 10 for tenth in range(1, 10))}
 _KEYS: Final = ("CELL", "BUCKET", "BIN")
-_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), "MEDIAN", *_KEYS)
+_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), "MEDIAN", *SHARES, *_KEYS)
 _ARITY: Final = {(0, 1): "* or one feature", (1,): "one feature", (2,): "two features"}
 
 
@@ -75,6 +78,8 @@ class Expressions(Conditions):
             hint = nearest(name, _KNOWN) or ";"
             raise self.bad(f"this release has no function {name}{hint} it has {', '.join(_KNOWN)}", self.start(node))
         function = SPELLINGS[name]
+        if function in _OWN:
+            return _OWN[function](self, node, arguments)
         if function == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             return Aggregate(function, place=place)
         if any(isinstance(argument, exp.Distinct) for argument in arguments):
@@ -86,6 +91,37 @@ class Expressions(Conditions):
         if not features or len(features) not in FUNCTIONS[function]:
             raise self.bad(f"{name} takes {_ARITY[FUNCTIONS[function]]}", self.start(node))
         return Aggregate(function, features, share, place=place)
+
+    def _probability(self, node: exp.Expr, arguments: list[exp.Expr]) -> Aggregate:
+        """PROBABILITY(rh > 80 AND temp_c < 5)."""
+        if len(arguments) != 1:
+            raise self.bad("PROBABILITY takes a condition, as in PROBABILITY(rh > 80)", self.start(node))
+        return Aggregate("probability", condition=self.condition(arguments[0]), place=self.place(self.start(node)))
+
+    def _outliers(self, node: exp.Expr, arguments: list[exp.Expr]) -> Aggregate:
+        """OUTLIERS(rh, 3): rows more than so many standard deviations from the mean."""
+        takes = "OUTLIERS takes a feature and how many standard deviations away, above 0, as in OUTLIERS(rh, 3)"
+        away = number_of(arguments[1]) if len(arguments) == 2 else None
+        if away is None or not 0.0 < away < math.inf:
+            raise self.bad(takes, self.start(node))
+        return Aggregate("outliers", (self.name_of(arguments[0]),), numbers=(away,), place=self.place(self.start(node)))
+
+    def _predict(self, node: exp.Expr, arguments: list[exp.Expr]) -> Aggregate:
+        """PREDICT(rh, temp_c = 20, wind_ms = 3)."""
+        takes = "PREDICT takes a feature and the values of others, as in PREDICT(rh, temp_c = 20, wind_ms = 3)"
+        if len(arguments) < 2:
+            raise self.bad(takes, self.start(node))
+        names, numbers = [self.name_of(arguments[0])], []
+        for argument in arguments[1:]:
+            number = number_of(argument.expression) if isinstance(argument, exp.EQ | exp.PropertyEQ) else None
+            if number is None or math.isinf(number):
+                raise self.bad(takes, self.start(argument))
+            subject = argument.this
+            names.append(self.name_of(subject if isinstance(subject, exp.Column) else exp.column(subject.copy())))
+            numbers.append(number)
+        if len({name.text.lower() for name in names}) < len(names):
+            raise self.bad("PREDICT takes every feature once", self.start(node))
+        return Aggregate("predict", tuple(names), numbers=tuple(numbers), place=self.place(self.start(node)))
 
     def _filtered(self, node: exp.Filter) -> Aggregate:
         """A statistic of some of a group's rows: MEAN(rh) FILTER (WHERE location LIKE '6g%')."""
@@ -194,3 +230,11 @@ class Expressions(Conditions):
         if len(arguments) == 2 and (width is None or not 0.0 < width < math.inf):
             raise self.bad(f"{takes}, not {self.written(arguments[1])}", self.start(arguments[1]))
         return self.name_of(arguments[0]), width
+
+
+#: What takes something else than features and shares.
+_OWN: Final[dict[str, Callable[[Expressions, exp.Expr, list[exp.Expr]], Aggregate]]] = {
+    "probability": Expressions._probability,
+    "outliers": Expressions._outliers,
+    "predict": Expressions._predict,
+}

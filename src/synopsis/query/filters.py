@@ -43,8 +43,7 @@ def aligned(values: Values, rows: NDArray[np.intp], asked: Statistic) -> Values:
     """The values of other groups in the order of these."""
     if not (rows < 0).any():
         return values.take(rows)
-    is_count = asked.function == "count"
-    nothing = np.zeros(1, np.int64) if is_count else np.full(1, np.nan)
+    nothing = np.zeros(1, np.int64) if asked.is_count else np.full(1, np.nan)
     p95 = None if values.p95 is None else np.vstack([values.p95, np.full((1, 2), np.nan)])
     estimate, low, high = (np.append(side, nothing) for side in (values.estimate, values.low, values.high))
     longer = Values(estimate, low, high, np.append(values.guarantee, EXACT).astype(np.int8), p95)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
@@ -28,9 +29,11 @@ from synopsis.query.binding import (
     Keyed,
     Operand,
     Plan,
+    Predicted,
     Source,
     Statistic,
 )
+from synopsis.query.predictions import Prediction, predicted
 from synopsis.query.tree import CellKey
 from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
@@ -65,12 +68,19 @@ class Found:
         at = {key: row for row, key in enumerate(theirs)}
         return np.array([at.get(key, -1) for key in mine], np.intp)
 
+    def prediction(self, asked: Predicted) -> Prediction:
+        """What the moments of every group lead to expect of a feature, given others."""
+        known = {(each.function, each.features): self.values[each].estimate for each in asked.moments}
+        return predicted(asked.target, asked.predictors, asked.at, lambda moment: known[moment])
+
     def of(self, operand: Operand) -> Values:
         """A column of numbers."""
         if isinstance(operand, Statistic):
             return self.values[operand]
         if isinstance(operand, Computed):
             return combined(operand.operator, self.of(operand.left), self.of(operand.right))
+        if isinstance(operand, Predicted):
+            return self.prediction(operand).values
         return constant(operand, self.size)
 
 
@@ -82,7 +92,23 @@ def finish(asked: Plan, found: Found, layout: Layout) -> Answer:
     if asked.order:
         rows = rows[sorted_rows([(_sortable(source, found)[rows], descending) for source, descending in asked.order])]
     rows = rows[: asked.limit]
-    return Answer({name: _column(source, found, rows, layout) for name, source in asked.columns}, notes=asked.notes)
+    columns = {name: _column(source, found, rows, layout) for name, source in asked.columns}
+    fits = [_fit(name, source, found) for name, source in asked.columns if isinstance(source, Predicted)]
+    return Answer(columns, notes=(*asked.notes, *fits))
+
+
+def _fit(name: str, source: Predicted, found: Found) -> str:
+    """How good a fit is, or why there is none: refused where it is all that was asked for."""
+    prediction = found.prediction(source)
+    if prediction.why_not is not None and found.size == 1 and not found.keys:
+        raise BadQuery(f"{name} has too little to go on: {prediction.why_not}")
+    known = ~np.isnan(prediction.fit)
+    if not known.any():
+        return f"{name}: no group has enough to go on"
+    explained, rows = prediction.fit[known], prediction.rows[known]
+    return f"{name}: explains {np.median(explained):.0%} of the variance, from {int(np.median(rows)):,} rows" + (
+        " (medians of all groups)" if known.sum() > 1 else ""
+    )
 
 
 def sorted_rows(keys: Sequence[tuple[NDArray[Any], bool]]) -> NDArray[np.intp]:

@@ -13,10 +13,11 @@ from typing import Final
 from sqlglot import exp
 
 from synopsis.core.errors import BadQuery
-from synopsis.query.expressions import Expressions
-from synopsis.query.nodes import bare, parts_of
+from synopsis.query.expressions import SHARES, Expressions
+from synopsis.query.nodes import arguments_of, bare, parts_of
 from synopsis.query.texts import word_of
 from synopsis.query.tree import (
+    Aggregate,
     And,
     Asked,
     ColumnOf,
@@ -86,7 +87,7 @@ class _Reader(Expressions):
                 "the sketch, as in SELECT temp_c, rh WHERE location LIKE '6g%'",
                 self.start(node),
             )
-        items = tuple(self._item(node) for node in select.expressions)
+        items = tuple(item for node in select.expressions for item in self._items(node))
         keys = self._groups(select.args.get("group"), items)
         for item in items:
             key = item.expression
@@ -218,11 +219,19 @@ class _Reader(Expressions):
         name = node.alias if isinstance(node, exp.Alias) else operand.name if isinstance(operand, ColumnOf) else None
         return Item(self.written(node) if name is None else name, operand)
 
-    def _item(self, node: exp.Expr) -> Item:
-        if isinstance(node, exp.Alias):
-            return Item(node.alias, self.expression(node.this))
-        expression = self.expression(node)
-        return Item(self.written(node), expression)
+    def _items(self, node: exp.Expr) -> list[Item]:
+        """A column, or several of QUARTILES and DECILES."""
+        plain = node.this if isinstance(node, exp.Alias) else node
+        shares = SHARES.get(self.function_name(plain) or "")
+        if shares is None:
+            expression = self.expression(plain)  # what cannot be read is refused before it is sliced from the text
+            return [Item(node.alias if isinstance(node, exp.Alias) else self.written(node), expression)]
+        arguments = arguments_of(plain)
+        if len(arguments) != 1:
+            raise self.bad(f"{self.function_name(plain)} takes one feature", self.start(plain))
+        name = node.alias if isinstance(node, exp.Alias) else self.written(node)
+        feature, place = self.name_of(arguments[0]), self.place(self.start(plain))
+        return [Item(f"{name} {share}", Aggregate("quantile", (feature,), share, place=place)) for share in shares]
 
     def _groups(self, group: exp.Expr | None, items: tuple[Item, ...]) -> dict[Key, str]:
         """The group keys in order, and the text of each."""

@@ -51,7 +51,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
                 raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
     order = sorted(groups)
     values = {
-        each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.function == "count")
+        each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.is_count)
         for each in asked.statistics
     }
     numbers = np.array(order, np.int64).reshape(len(order), len(asked.groups)).T

@@ -16,7 +16,7 @@ from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Covered, Opened
-from synopsis.query.predicates import Condition, positive
+from synopsis.query.predicates import And, Condition, positive
 from synopsis.query.values import Value
 from synopsis.sketch.strata import Strata, bin_ranges
 from synopsis.sketch.summary import Summary
@@ -28,6 +28,10 @@ class Piece:
     def __init__(self, opened: Opened, covered: Covered | None, condition: Condition) -> None:
         self._opened, self._strata, self._covered, self._condition = opened, opened.strata, covered, condition
         self._known: dict[int, Numbers] = {}
+
+    def but(self, condition: Condition) -> Piece:
+        """Those of its rows that fulfil a further condition on features that are open."""
+        return Piece(self._opened, self._covered, And((self._condition, condition)))
 
     @property
     def is_empty(self) -> bool:
@@ -149,7 +153,7 @@ def _histogram(strata: Strata, summary: Summary, feature: int, position: int) ->
 
 def nothing(asked: Statistic) -> Value:
     """A statistic of no rows at all."""
-    return Value(0, 0, 0, "exact") if asked.function == "count" else Value(None, None, None, "exact")
+    return Value(0, 0, 0, "exact") if asked.is_count else Value(None, None, None, "exact")
 
 
 def share_of(asked: Statistic) -> float:

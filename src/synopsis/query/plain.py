@@ -164,9 +164,19 @@ def _plain_expression(expression: Expression) -> dict[str, Any]:
             names: list[Any] = [name.text for name in expression.arguments]
             if expression.share is not None:
                 names.append(plain_number(expression.share))
-            alone = len(names) == 1 and (expression.function, *names) != ("count", "*")
-            plain = {expression.function: names[0] if alone else names or "*"}
+            plain = {expression.function: _plain_arguments(expression, names)}
             return plain if expression.only is None else {**plain, "where": plain_condition(expression.only)}
+
+
+def _plain_arguments(aggregate: Aggregate, names: list[Any]) -> Any:
+    """What a statistic is of: a feature, several, * for rows; for some functions a condition or numbers."""
+    if aggregate.condition is not None:
+        return plain_condition(aggregate.condition)
+    numbers = [plain_number(number) for number in aggregate.numbers]
+    if aggregate.function == "predict":
+        return [names[0], dict(zip(names[1:], numbers, strict=True))]
+    alone = len(names) + len(numbers) == 1 and (aggregate.function, *names) != ("count", "*")
+    return names[0] if alone else [*names, *numbers] or "*"
 
 
 def _plain_operand(operand: Operand) -> Any:

@@ -124,7 +124,15 @@ def _statistics() -> dict[str, Any]:
     takes[0, 1] = {"anyOf": [_TEXT, {"const": ["*"]}], "description": '* for rows; ["*"] is the feature called so'}
     share = {**_NUMBER, "minimum": 0, "maximum": 1}
     of_shares = {"type": "array", "prefixItems": [_TEXT, share], "minItems": 2, "maxItems": 2}
-    return {name: of_shares if name == "quantile" else takes[counts] for name, counts in FUNCTIONS.items()}
+    above = {**_NUMBER, "exclusiveMinimum": 0}
+    others = {"type": "object", "additionalProperties": _NUMBER, "minProperties": 1}
+    own = {
+        "quantile": of_shares,
+        "probability": _ref("condition"),
+        "outliers": {"type": "array", "prefixItems": [_TEXT, above], "minItems": 2, "maxItems": 2},
+        "predict": {"type": "array", "prefixItems": [_TEXT, others], "minItems": 2, "maxItems": 2},
+    }
+    return {name: own.get(name) or takes[counts] for name, counts in FUNCTIONS.items()}
 
 
 def _expression(others: dict[str, Any], named: dict[str, Any] | None = None) -> dict[str, Any]:

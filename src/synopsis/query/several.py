@@ -15,6 +15,7 @@ import numpy as np
 from synopsis.query.binding import Statistic
 from synopsis.query.mixtures import interpolated, mixed
 from synopsis.query.pieces import Piece, bounded, nothing, share_of
+from synopsis.query.predicates import Between, Not
 from synopsis.query.strata import JoinedValues
 from synopsis.query.values import Value
 
@@ -26,7 +27,24 @@ def statistic(pieces: Sequence[Piece], asked: Statistic) -> Value:
     live = [piece for piece in pieces if not piece.is_empty]
     if not live:
         return nothing(asked)
+    if asked.function == "outliers":
+        return _outliers(live, asked)
     return live[0].statistic(asked) if len(live) == 1 else _Pooled(live).statistic(asked)
+
+
+def _outliers(pieces: Sequence[Piece], asked: Statistic) -> Value:
+    """Values further from the mean than so many deviations; there are never more than Chebyshev's (1867) share."""
+    assert asked.away is not None
+    counts = statistic(pieces, Statistic("count", asked.features))
+    mean, deviation = (float(statistic(pieces, Statistic(name, asked.features))) for name in ("mean", "std"))
+    assert counts.high is not None
+    if not counts.high or math.isnan(mean) or math.isnan(deviation):
+        return Value(0, 0, int(counts.high), "certain") if counts.high else Value(0, 0, 0, "exact")
+    reach, feature = asked.away * deviation, asked.features[0]
+    near = Not(Between(feature, mean - reach, mean + reach))
+    found = sum(float(piece.but(near).statistic(Statistic("count"))) for piece in pieces)
+    most = min(math.floor(counts.high / asked.away**2), counts.high)
+    return bounded(found, 0.0, float(most), None, whole=True)
 
 
 class _Pooled:

@@ -7,7 +7,7 @@ An object has one key for each clause of SQL, and every part of the tree has one
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any, Final
@@ -349,8 +349,8 @@ def _one(word: str, inner: object, path: Path) -> Expression:
         return Aggregate(word)
     if word == "count" and isinstance(inner, list | tuple) and tuple(inner) == ("*",):  # the feature of that name
         return Aggregate(word, (Name("*"),))
-    if word == "quantile":
-        return _quantile(inner, at)
+    if word in _OWN:
+        return _OWN[word](inner, at)
     if 2 not in FUNCTIONS[word]:
         return Aggregate(word, (_feature_name(inner, at),))
     takes = 'two features, as in ["temp_c", "rh"]'
@@ -392,6 +392,30 @@ def _quantile(plain: object, path: Path) -> Aggregate:
     if not 0.0 <= number <= 1.0:
         raise refused(at, f"takes a share from 0 to 1, found {shown(share)}")
     return Aggregate("quantile", (_feature_name(*feature),), number)
+
+
+def _probability(plain: object, path: Path) -> Aggregate:
+    return Aggregate("probability", condition=_condition(plain, path))
+
+
+def _outliers(plain: object, path: Path) -> Aggregate:
+    takes = 'a feature and how many standard deviations away, as in ["rh", 3]'
+    feature, (away, at) = parts_of(plain, path, takes, least=2, most=2)
+    number = number_of(away, at, "a number of standard deviations")
+    if not number > 0.0:
+        raise refused(at, f"takes a number above 0, found {shown(away)}")
+    return Aggregate("outliers", (_feature_name(*feature),), numbers=(number,))
+
+
+def _predict(plain: object, path: Path) -> Aggregate:
+    takes = 'a feature and the values of others, as in ["rh", {"temp_c": 20}]'
+    feature, (given, at) = parts_of(plain, path, takes, least=2, most=2)
+    others = members_of(given, at, 'values of features, as in {"temp_c": 20}')
+    names = (_feature_name(*feature), *(_feature_name(name, (*at, name)) for name in others))
+    if len({name.text.lower() for name in names}) < len(names):
+        raise refused(path, "takes every feature once")
+    numbers = tuple(number_of(number, (*at, name), "a number") for name, number in others.items())
+    return Aggregate("predict", names, numbers=numbers)
 
 
 def _arithmetic(operator: str, plain: object, path: Path) -> Arithmetic:
@@ -550,3 +574,12 @@ def _having(plain: object, path: Path) -> Condition:
         raise unknown(path, "comparison", word, (*COMPARISONS, *JOINED))
     left, right = parts_of(inner, at, 'two to compare, as in [{"count": "*"}, 100]', least=2, most=2)
     return GroupIs(_operand(*left), word, _operand(*right))
+
+
+#: What takes something else than features.
+_OWN: Final[dict[str, Callable[[object, Path], Aggregate]]] = {
+    "quantile": _quantile,
+    "probability": _probability,
+    "outliers": _outliers,
+    "predict": _predict,
+}

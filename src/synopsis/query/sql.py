@@ -70,6 +70,13 @@ def written(expression: Expression | Number) -> str:
             arguments = [_written_name(name.text) for name in expression.arguments]
             if expression.share is not None:
                 arguments.append(str(plain_number(expression.share)))
+            if expression.condition is not None:
+                arguments = [written_condition(expression.condition)]
+            elif expression.function == "predict":
+                at = zip(arguments[1:], expression.numbers, strict=True)
+                arguments = [arguments[0], *(f"{name} = {plain_number(number)}" for name, number in at)]
+            else:
+                arguments += [str(plain_number(number)) for number in expression.numbers]
             only = "" if expression.only is None else f" FILTER (WHERE {written_condition(expression.only)})"
             return f"{expression.function.upper()}({', '.join(arguments) or '*'}){only}"
 

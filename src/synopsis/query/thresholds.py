@@ -145,7 +145,7 @@ def _bounded(asked: Statistic, column: Values, corners: list[Values], outer: Fou
     low, high = _ends(asked, corners, outer, rows)
     undefined = np.isnan(column.estimate)
     low, high = (np.where(undefined, np.nan, end) for end in (low, high))
-    if asked.function == "count":
+    if asked.is_count:
         low, high = low.astype(np.int64), high.astype(np.int64)
     estimate = np.clip(column.estimate, low, high)
     exact = np.asarray(low == high) & (asked.function == "count")
@@ -157,6 +157,8 @@ def _ends(asked: Statistic, corners: list[Values], outer: Found, at: NDArray[np.
     if asked.function == "count":
         if corners:
             return np.min([each.low for each in corners], axis=0), np.max([each.high for each in corners], axis=0)
+        return np.zeros(at.size), rows.high.astype(np.float64)
+    if asked.is_count:
         return np.zeros(at.size), rows.high.astype(np.float64)
     if asked.function == "correlation":
         return np.full(at.size, -1.0), np.ones(at.size)

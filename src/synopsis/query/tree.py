@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-#: The functions of this release and how many features each takes; COUNT takes none as COUNT(*).
+#: The functions of this release and how many features each takes; COUNT takes none as COUNT(*), PREDICT may take more.
 FUNCTIONS: Final = {
     "count": (0, 1),
     "sum": (1,),
@@ -22,6 +22,9 @@ FUNCTIONS: Final = {
     "covariance": (2,),
     "correlation": (2,),
     "quantile": (1,),
+    "probability": (0,),
+    "outliers": (1,),
+    "predict": (2,),
     "std_samp": (1,),
     "var_samp": (1,),
     "covariance_samp": (2,),
@@ -70,9 +73,18 @@ class Aggregate(Placed):
     arguments: tuple[Name, ...] = ()
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
     only: Condition | None = None  #: which rows of the group it is of; None: all
+    numbers: tuple[float, ...] = ()  #: of outliers: how many deviations away; of a prediction: the predictors' values
+    condition: Condition | None = None  #: of a probability: what rows fulfil
 
     def __str__(self) -> str:
         arguments = [*map(str, self.arguments), *([] if self.share is None else [str(self.share)])]
+        if self.condition is not None:
+            arguments = [str(self.condition)]
+        elif self.function == "predict":
+            at = zip(arguments[1:], self.numbers, strict=True)
+            arguments = [arguments[0], *(f"{name} = {number}" for name, number in at)]
+        else:
+            arguments += map(str, self.numbers)
         only = "" if self.only is None else f" of ({self.only})"
         return f"{self.function}({', '.join(arguments) or '*'}){only}"
 
