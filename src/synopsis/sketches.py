@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from synopsis.core.errors import BadQuery
@@ -30,8 +31,9 @@ from synopsis.query.plain import plain_condition
 from synopsis.query.relation import Relation, merged, under
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition
+from synopsis.query.synthesis import Names, schema_of, synthesized
 from synopsis.query.tables import to_table
-from synopsis.query.tree import EVERYTHING, Aggregate, Item, Question
+from synopsis.query.tree import EVERYTHING, Aggregate, Item, Question, Selection
 from synopsis.query.values import Value
 from synopsis.query.vertices import Vertex
 from synopsis.sketch.layout import Layout
@@ -139,6 +141,42 @@ class Sketch:
         """How far each feature has moved from the other to this: difference of means, ratio of standard deviations,
         and the largest difference of the shares of rows below any value (Kolmogorov's distance), with intervals."""
         return drift(self.relation, other.relation)
+
+    # --- rows that were never observed --------------------------------------------------------------------------------
+
+    def synthesize(
+        self,
+        rows: int | None = None,
+        share: float | None = None,
+        where: str | None = None,
+        seed: int = 0,
+    ) -> pa.Table:
+        """Synthetic rows with the columns of the observations, as an Arrow table in random order.
+
+        So many rows, or so large a share of those that there are; `where` as in a question, "rh > 80 AND lat < 0". They
+        have the joint structure that paths keep: which bins go together, places, days, what is missing. `synthetic`
+        gives the same as a stream, for more rows than fit in memory.
+        """
+        reader = self.synthetic(rows, share, where, seed)
+        table = reader.read_all()
+        return table.take(np.random.default_rng(seed).permutation(table.num_rows))
+
+    def synthetic(
+        self,
+        rows: int | None = None,
+        share: float | None = None,
+        where: str | None = None,
+        seed: int = 0,
+    ) -> pa.RecordBatchReader:
+        """Synthetic rows as a stream of Arrow batches, block by block: any number of them in the memory of one."""
+        relation = self.relation
+        if where is not None:
+            asked = question_of(f"SELECT * WHERE {where}")
+            assert isinstance(asked, Selection)
+            relation = replace(relation, where=under(relation.where, asked.scope))
+        names = Names(self.spec.lat, self.spec.lon, self.spec.time)
+        batches = synthesized(relation, names, rows, share, seed)
+        return pa.RecordBatchReader.from_batches(schema_of(relation.layout, names), batches)
 
     # --- as data ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,379 @@
+"""Synthesis: rows that were never observed, drawn from what a sketch keeps of those that were.
+
+A row is drawn path by path: paths are taken evenly along the rows that they stand for, so that places, days and the
+joint structure of the features have the shares that exact counts give them. Within its bins a row's values are drawn
+from the density of the bin, features together as they go together between bins (a Gaussian copula). Rows that fail the
+condition are drawn again. Absent features stay absent. Times are those of the path's rank on its day, or of its own
+time of day. Where no path is in scope, every feature is drawn by itself from its counts; strands are drawn from normal
+distributions with their moments, within their extremes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from synopsis.core.errors import BadQuery
+from synopsis.grid import geohash
+from synopsis.query.binding import Part, bind
+from synopsis.query.bins import Bins
+from synopsis.query.estimate import Estimates
+from synopsis.query.opened import Opened, day_us, past_us
+from synopsis.query.predicates import AllOf, Clause, Leaf, positive
+from synopsis.query.regions import Cells
+from synopsis.query.relation import Relation
+from synopsis.query.scope import select
+from synopsis.query.tree import Aggregate, Item, Question
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata
+from synopsis.sketch.summary import WHEREABOUTS
+
+Booleans = NDArray[np.bool_]
+
+#: Rows of a batch.
+_BATCH = 65_536
+
+#: How often a row that fails the condition is drawn again, before another that did not takes its place.
+_TRIES = 40
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of place and time are called."""
+
+    lat: str = "lat"
+    lon: str = "lon"
+    time: str = "time"
+
+
+def schema_of(layout: Layout, names: Names) -> pa.Schema:
+    """The columns of synthetic rows: those of the observations."""
+    return pa.schema(
+        [
+            (names.lat, pa.float64()),
+            (names.lon, pa.float64()),
+            (names.time, pa.timestamp("us", layout.timezone)),
+            *((feature, pa.float64()) for feature in layout.features),
+        ]
+    )
+
+
+def synthesized(
+    relation: Relation, names: Names, rows: int | None = None, share: float | None = None, seed: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Batches of synthetic rows: so many, or so large a share of those that the sketch counts.
+
+    Cost: a pass over all paths in scope to weigh them, and one over the rows drawn; memory is that of a block.
+    """
+    if (rows is None) == (share is None):
+        raise BadQuery("synthesize takes rows=n or share=0.1, one of them")
+    if (rows is not None and rows < 0) or (share is not None and share < 0.0):
+        raise BadQuery("synthesize takes a number of rows, or a share of them, that is not negative")
+    plan = bind(Question((Item("rows", Aggregate("count")),), relation.where), relation.layout)
+    drawing = _FromStrands(relation, plan.parts) if relation.summary is None else _FromPaths(relation, plan.parts)
+    masses = [source.mass for source in drawing.sources()]
+    total = sum(masses)
+    wanted = round(share * total) if share is not None else rows or 0
+    if wanted and not total > 0:
+        raise BadQuery("no row fulfils the condition, so there is nothing to draw from")
+    ends = np.round(np.cumsum(masses) / max(total, 1e-300) * wanted).astype(np.int64)
+    counts = np.diff(ends, prepend=0)
+    schema = schema_of(relation.layout, names)
+    sources: Iterator[_Block | _Strands] = iter(drawing.sources())
+    for number, (source, count) in enumerate(zip(sources, counts, strict=True)):
+        random = np.random.default_rng([seed, number])
+        for begin in range(0, int(count), _BATCH):
+            size = min(_BATCH, int(count) - begin)
+            yield _batch(source.draw(size, begin, int(count), random), schema)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows drawn."""
+
+    lat: Floats
+    lon: Floats
+    time_us: Integers
+    values: Floats  #: features x rows, NaN where absent
+
+
+def _batch(rows: _Rows, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(rows.lat), pa.array(rows.lon), pa.array(rows.time_us, schema.field(2).type)]
+    columns += [pa.array(values, mask=np.isnan(values)) for values in rows.values]
+    return pa.record_batch(columns, schema=schema)
+
+
+# --- from paths -------------------------------------------------------------------------------------------------------
+
+
+class _FromPaths:
+    """Blocks of a summary, part by part of the condition."""
+
+    def __init__(self, relation: Relation, parts: tuple[Part, ...]) -> None:
+        assert relation.summary is not None
+        self._summary, self._layout, self._parts = relation.summary, relation.layout, parts
+
+    def sources(self) -> Iterator[_Block]:
+        features = range(len(self._layout.features))
+        summary = self._summary
+        wanted = [*features, *(range(len(features), len(features) + WHEREABOUTS) if summary.layout.moving else ())]
+        for part in self._parts:
+            for block in summary.blocks:
+                one = replace(summary, blocks=(block,))
+                opened = Opened.of(one, self._layout, part, wanted, cuts_days=True)
+                if opened.strata is not None:
+                    yield _Block(opened, opened.strata, part)
+
+
+class _Block:
+    """The strata of one block in one part of the condition."""
+
+    def __init__(self, opened: Opened, strata: Strata, part: Part) -> None:
+        self._opened, self._strata, self._part = opened, strata, part
+        self._features = tuple(dict.fromkeys(opened.features))
+        self._clause = positive(part.condition)
+        covered = opened.covered(opened.begin_us, opened.end_us)
+        scales = opened.summary.scales
+        found = Estimates(strata, scales, opened.features, covered.share, self._clause, lean=covered.lean)
+        self._which, self._mass = found.standing_for()  # paths, or days where there are none
+        self._of_paths = bool(self._mass.any())
+        if not self._of_paths:
+            self._mass = covered.share * strata.day_rows
+            self._which = np.flatnonzero(self._mass)
+            self._mass = self._mass[self._which] * (found.count() / max(self._mass.sum(), 1e-300))
+        self.mass = float(self._mass.sum())
+
+    def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
+        """So many of all rows that are drawn from this block, from one number on."""
+        reached = np.cumsum(self._mass)
+        at = (begin + np.arange(size) + random.random(size)) / count * reached[-1]
+        picked = self._which[np.minimum(np.searchsorted(reached, at, side="right"), self._which.size - 1)]
+        rows = self._drawn(picked, random)
+        wrong = np.flatnonzero(~self._holds(rows))
+        for _ in range(_TRIES if self._of_paths else 10 * _TRIES):
+            if not wrong.size:
+                break
+            again = self._drawn(picked[wrong], random)
+            right = self._holds(again)
+            rows = _put(rows, wrong[right], _taken(again, np.flatnonzero(right)))
+            wrong = wrong[~right]
+        if wrong.size and wrong.size < size:
+            others = np.setdiff1d(np.arange(size), wrong)
+            rows = _put(rows, wrong, _taken(rows, random.choice(others, wrong.size)))
+        order = random.permutation(size)
+        return _taken(rows, order)
+
+    def _holds(self, rows: _Rows) -> Booleans:
+        """Which rows are in scope and satisfy the condition."""
+        scope = self._part.scope
+        held = _satisfied(self._clause, rows.values)
+        if scope.from_us is not None:
+            held &= rows.time_us >= scope.from_us
+        if scope.until_us is not None:
+            held &= rows.time_us < scope.until_us
+        for region in (*(() if scope.prefixes is None else (Cells(scope.prefixes),)), *scope.shapes):
+            held &= region.holds(rows.lat, rows.lon)
+        return held
+
+    def _drawn(self, picked: Integers, random: np.random.Generator) -> _Rows:
+        """A row for each path, or day."""
+        strata, opened = self._strata, self._opened
+        summary, layout = opened.summary, opened.layout
+        day, rank = picked, random.random(picked.size)
+        if self._of_paths:
+            kept_before = np.cumsum(strata.day_kept) - strata.day_kept
+            day = np.searchsorted(kept_before, picked, side="right") - 1
+            rank = (picked - kept_before[day] + rank) / np.maximum(strata.day_kept[day], 1)
+        stratum = np.searchsorted(strata.day_offset, day, side="right") - 1
+        place = strata.day_place[day]
+        drawn = {}
+        for feature, level in zip(self._features, self._levels(picked.size, random), strict=True):
+            position = opened.features.index(feature)
+            if self._of_paths:
+                code = strata.codes[position][picked].astype(np.intp)
+            else:
+                code = _counted_bins(strata.counts[position][stratum], random)
+            drawn[feature] = _within_bins(strata, summary.scales, position, feature, code, stratum, level)
+        values = np.stack([drawn[feature] for feature in range(len(layout.features))])
+        first = day_us(strata.day[day], layout)
+        length = past_us(strata.day[day], layout) - first
+        lat, lon = summary.latitude[place], summary.longitude[place]
+        if summary.layout.moving:
+            bits, own = summary.layout.place_bits or 0, len(layout.features)
+            south, west, north, east = geohash.decode(geohash.encode(lat, lon, bits), bits)
+            lat, lon = south + drawn[own] * (north - south), west + drawn[own + 1] * (east - west)
+            return _Rows(lat, lon, first + np.minimum(drawn[own + 2].astype(np.int64), length - 1), values)
+        slot = summary.layout.slot_us
+        time_us = first + np.minimum((rank * length).astype(np.int64) // slot * slot, length - 1)
+        return _Rows(lat, lon, time_us, values)
+
+    def _levels(self, size: int, random: np.random.Generator) -> Floats:
+        """Features x rows: where in its bin each value lies, 0 to 1, features going together."""
+        loading = self._together
+        normal = loading @ random.standard_normal((len(self._features), size))
+        return _standing(normal)
+
+    @property
+    def _together(self) -> Floats:
+        """A root of the correlations between the features' bins."""
+        codes = self._strata.codes.astype(np.float64)
+        positions = [self._opened.features.index(feature) for feature in self._features]
+        codes = codes[positions]
+        absent = codes == self._strata.bins
+        codes = np.where(absent, np.nan, codes)
+        size = len(positions)
+        matrix = np.eye(size)
+        if codes.shape[1] > 2:
+            centred = codes - np.nanmean(np.where(absent.all(axis=1)[:, None], 0.0, codes), axis=1, keepdims=True)
+            filled = np.nan_to_num(centred)
+            spread = np.sqrt((filled**2).sum(axis=1))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = (filled @ filled.T) / (spread[:, None] * spread[None, :])
+            matrix = np.where(np.eye(size, dtype=bool), 1.0, np.nan_to_num(found))
+        values, vectors = np.linalg.eigh(matrix)
+        root = vectors * np.sqrt(np.clip(values, 0.0, None))
+        return np.asarray(root / np.sqrt((root**2).sum(axis=1, keepdims=True)))
+
+
+def _standing(normal: Floats) -> Floats:
+    """The share of a normal distribution that lies below each number (Abramowitz & Stegun 26.2.17)."""
+    size = np.abs(normal)
+    t = 1.0 / (1.0 + 0.2316419 * size)
+    series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    upper = np.exp(-0.5 * size * size) / np.sqrt(2 * np.pi) * series
+    return np.asarray(np.clip(np.where(normal > 0, 1.0 - upper, upper), 1e-9, 1.0 - 1e-9))
+
+
+def _counted_bins(counts: Integers, random: np.random.Generator) -> Integers:
+    """A bin for each row of counts, or absent, each as often as it was counted."""
+    reached = np.cumsum(counts, axis=1)
+    return np.asarray((reached <= (random.random(len(counts)) * reached[:, -1])[:, None]).sum(axis=1), np.intp)
+
+
+def _within_bins(
+    strata: Strata, scales: Scales, position: int, feature: int, code: Integers, stratum: Integers, level: Floats
+) -> Floats:
+    """A value for each row from the density of its bin, at a level of it; NaN where it is absent."""
+    axis = MassAxis.of(scales, feature)
+    bins = Bins.of(strata, position, axis)
+    absent = code == strata.bins
+    code = np.where(absent, 0, code)
+    tilt, left, right = (each[stratum, code] for each in (bins.tilt, bins.left, bins.right))
+    # The share of a bin below u is u + tilt (u^2 - u).
+    tilted = np.abs(tilt) > 1e-9
+    safe = np.where(tilted, tilt, 1.0)
+    slope = 1.0 - safe
+    u = np.where(tilted, (np.sqrt(np.maximum(slope**2 + 4 * safe * level, 0.0)) - slope) / (2 * safe), level)
+    mass = left + np.clip(u, 0.0, 1.0) * (right - left)
+    fine = np.clip(np.searchsorted(axis.mass, mass, side="right") - 1, 0, axis.low.size - 1)
+    part = (mass - axis.mass[fine]) / (axis.mass[fine + 1] - axis.mass[fine])
+    value = axis.low[fine] + np.clip(part, 0.0, 1.0) * (axis.high[fine] - axis.low[fine])
+    if axis.step:
+        value = np.round(value / axis.step) * axis.step
+    low, high = scales.low[feature], scales.high[feature]
+    return np.where(absent, np.nan, np.clip(value, low, high))
+
+
+def _satisfied(clause: Clause, values: Floats) -> Booleans:
+    """Which rows satisfy a clause."""
+    if isinstance(clause, Leaf):
+        value = values[clause.feature]
+        absent = np.isnan(value)
+        held = np.zeros(value.size, np.bool_)
+        with np.errstate(invalid="ignore"):
+            for low, high in clause.ranges:
+                held |= (value >= low) & (value <= high)
+        return np.where(absent, clause.nulls, held)
+    every = isinstance(clause, AllOf)
+    held = np.full(values.shape[1], every)
+    for part in clause.parts:
+        held = held & _satisfied(part, values) if every else held | _satisfied(part, values)
+    return held
+
+
+def _taken(rows: _Rows, which: Integers) -> _Rows:
+    return _Rows(rows.lat[which], rows.lon[which], rows.time_us[which], rows.values[:, which])
+
+
+def _put(rows: _Rows, at: Integers, others: _Rows) -> _Rows:
+    """The rows with others at some places."""
+    lat, lon, time_us, values = rows.lat.copy(), rows.lon.copy(), rows.time_us.copy(), rows.values.copy()
+    lat[at], lon[at], time_us[at], values[:, at] = others.lat, others.lon, others.time_us, others.values
+    return _Rows(lat, lon, time_us, values)
+
+
+# --- from strands -----------------------------------------------------------------------------------------------------
+
+
+class _FromStrands:
+    """Strands in scope, part by part."""
+
+    def __init__(self, relation: Relation, parts: tuple[Part, ...]) -> None:
+        self._relation, self._parts = relation, parts
+
+    def sources(self) -> Iterator[_Strands]:
+        for part in self._parts:
+            yield _Strands(self._relation, part)
+
+
+class _Strands:
+    """The strands of one part of the condition."""
+
+    def __init__(self, relation: Relation, part: Part) -> None:
+        strands = relation.strands
+        found = select(part.scope, strands)
+        inside = np.zeros(len(strands))
+        inside[found.inside] = 1.0
+        inside[found.cut] = found.fraction
+        self._strands, self._part, self._layout = strands, part, relation.layout
+        self._mass = strands.rows * inside
+        self.mass = float(self._mass.sum())
+
+    def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
+        """So many of all rows that are drawn, from one number on."""
+        strands, layout = self._strands, self._layout
+        reached = np.cumsum(self._mass)
+        at = (begin + np.arange(size) + random.random(size)) / count * reached[-1]
+        which = np.minimum(np.searchsorted(reached, at, side="right"), len(strands) - 1)
+        cell = np.searchsorted(strands.cells.key, strands.cell[which])
+        south, west, north, east = (side[cell] for side in strands.cells.box)
+        first, last = strands.first_us[which], strands.last_us[which]
+        scope = self._part.scope
+        first = first if scope.from_us is None else np.maximum(first, scope.from_us)
+        last = last if scope.until_us is None else np.minimum(last, scope.until_us - 1)
+        moments, features = strands.moments, len(layout.features)
+        count_of = np.maximum(moments.count[:, which], 1)
+        deviation = np.sqrt(moments.spread[:, which] / count_of)
+        normal = self._correlated(which, features, random)
+        values = np.clip(moments.mean[:, which] + deviation * normal, moments.low[:, which], moments.high[:, which])
+        present = random.random((features, size)) * strands.rows[which] < moments.count[:, which]
+        return _Rows(
+            south + (north - south) * random.random(size),
+            west + (east - west) * random.random(size),
+            first + ((last - first) * random.random(size)).astype(np.int64),
+            np.where(present, values, np.nan),
+        )
+
+    def _correlated(self, which: Integers, features: int, random: np.random.Generator) -> Floats:
+        """Normal numbers, features going together as in the strand of each row."""
+        strands = self._strands
+        unique, own = np.unique(which, return_inverse=True)
+        matrix = np.broadcast_to(np.eye(features), (unique.size, features, features)).copy()
+        comoments = strands.comoments
+        scale = np.sqrt(comoments.first_spread[:, unique] * comoments.second_spread[:, unique])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = np.nan_to_num(comoments.cross[:, unique] / scale, posinf=0.0, neginf=0.0)
+        for pair, (one, two) in enumerate(self._layout.pairs):
+            matrix[:, one, two] = matrix[:, two, one] = np.clip(found[pair], -1.0, 1.0)
+        values, vectors = np.linalg.eigh(matrix)
+        root = vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :]
+        root /= np.sqrt((root**2).sum(axis=2, keepdims=True))
+        draws = random.standard_normal((which.size, features))
+        return np.asarray(np.einsum("rij,rj->ir", root[own.reshape(-1)], draws))

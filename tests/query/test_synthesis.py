@@ -1,0 +1,114 @@
+"""Synthetic rows: their places, days, distributions and joint structure are those of the rows they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.query.test_evaluate import WEATHER
+from tests.query.test_paths import KEPT, PLAIN
+from tests.test_sketches import MOVING, PATHS, SPEC, STRANDS
+
+from synopsis.core.errors import BadQuery
+from synopsis.query.relation import Relation
+from synopsis.sketch.strands import Strands
+from synopsis.sketches import Sketch
+
+ROWS = 20_000
+SILENT = Sketch(Relation(Strands.empty(KEPT[0.0].layout), KEPT[0.0].summary), SPEC)
+EVERY = Sketch(Relation(Strands.empty(KEPT[1.0].layout), KEPT[1.0].summary), SPEC)
+
+
+def columns(table: pa.Table, *names: str) -> list[np.ndarray]:
+    return [table[name].to_numpy() for name in names]
+
+
+@pytest.mark.parametrize("sketch", [PATHS, SILENT, EVERY], ids=["some paths", "no paths", "all paths"])
+def test_marginals_missing_values_and_places_are_those_of_the_rows(sketch):
+    table = sketch.synthesize(rows=ROWS, seed=1)
+    assert table.column_names == ["lat", "lon", "time", "temp", "rain", "half"]
+    assert table.num_rows == ROWS
+    for name, real in zip(("temp", "rain", "half"), PLAIN.values, strict=True):
+        (values,) = columns(table, name)
+        assert np.isnan(values).mean() == pytest.approx(np.isnan(real).mean(), abs=0.02)
+        spread = np.nanstd(real)
+        assert np.nanmean(values) == pytest.approx(np.nanmean(real), abs=0.1 * spread)
+        shares = [0.1, 0.25, 0.5, 0.75, 0.9]
+        assert np.nanquantile(values, shares) == pytest.approx(np.nanquantile(real, shares), abs=0.15 * spread)
+        assert np.nanmin(values) >= np.nanmin(real) - 1e-9
+        assert np.nanmax(values) <= np.nanmax(real) + 1e-9
+    places, counts = np.unique(np.stack(columns(table, "lat", "lon")), axis=1, return_counts=True)
+    assert places.shape[1] == 5
+    assert counts == pytest.approx(np.full(5, ROWS / 5), rel=0.02)
+    days = np.unique(columns(table, "time")[0].astype("datetime64[D]"))
+    assert days.size == 30
+
+
+def test_features_go_together_as_they_do_in_the_rows():
+    table = EVERY.synthesize(rows=ROWS, seed=2)
+    values = np.stack(columns(table, "temp", "rain", "half"))
+    both, real = ~np.isnan(values[2]), ~np.isnan(PLAIN.values[2])
+    assert np.corrcoef(values[:, both])[0, 2] == pytest.approx(np.corrcoef(PLAIN.values[:, real])[0, 2], abs=0.02)
+
+
+def test_every_row_fulfils_the_condition_and_lies_in_the_scope():
+    where = (
+        "lat > 0 AND (temp > 20 OR rain > 2) AND time >= '2024-01-25T06:00' AND time < '2024-02-03' AND half IS NULL"
+    )
+    for sketch in (PATHS, SILENT):
+        table = sketch.synthesize(rows=500, where=where)
+        lat, temp, rain, half, time = columns(table, "lat", "temp", "rain", "half", "time")
+        assert (lat > 0).all()
+        assert ((temp > 20) | (rain > 2)).all()
+        assert np.isnan(half).all()
+        assert time.min() >= np.datetime64("2024-01-25T06:00")
+        assert time.max() < np.datetime64("2024-02-03")
+    boxed = MOVING.synthesize(rows=500, where="BOX(-20, 170, 0, -170) AND speed > 20")
+    lat, lon, speed = columns(boxed, "lat", "lon", "speed")
+    assert ((lat >= -20) & (lat <= 0) & ((lon >= 170) | (lon <= -170)) & (speed > 20)).all()
+
+
+def test_a_share_is_of_the_rows_that_the_condition_selects():
+    count = PATHS.query("SELECT COUNT(*) AS n WHERE temp > 15")["n"].estimate
+    assert PATHS.synthesize(share=0.1, where="temp > 15").num_rows == pytest.approx(0.1 * count, rel=0.05)
+    assert PATHS.synthesize(share=2.0).num_rows == 2 * PATHS.rows
+    assert PATHS.synthesize(rows=0).num_rows == 0
+
+
+def test_the_same_seed_draws_the_same_rows_and_another_others():
+    one, same, other = (PATHS.synthesize(rows=200, seed=seed) for seed in (3, 3, 4))
+    assert one.equals(same)
+    assert not one.equals(other)
+
+
+def test_strands_are_drawn_from_their_moments_within_their_extremes():
+    table = STRANDS.synthesize(rows=ROWS)
+    for name in ("kelvin", "depth", "alone"):
+        real, (values,) = WEATHER.feature(name), columns(table, name)
+        assert np.nanmean(values) == pytest.approx(np.nanmean(real), abs=0.05 * np.nanstd(real))
+        assert np.nanstd(values) == pytest.approx(np.nanstd(real), rel=0.15)
+        assert np.nanmin(values) >= np.nanmin(real)
+        assert np.isnan(values).mean() == pytest.approx(np.isnan(real).mean(), abs=0.02)
+
+
+def test_a_stream_of_any_length_comes_in_batches():
+    reader = PATHS.synthetic(rows=200_000)
+    sizes = [batch.num_rows for batch in reader]
+    assert sum(sizes) == 200_000
+    assert max(sizes) <= 65_536
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({}, "rows=n or share"),
+        ({"rows": 3, "share": 0.1}, "one of them"),
+        ({"rows": -1}, "not negative"),
+        ({"rows": 3, "where": "lat > 80"}, "nothing to draw from"),
+        ({"rows": 3, "where": "temp >"}, "something is missing"),
+        ({"rows": 3, "where": "tmp > 3"}, "did you mean 'temp'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_a_reason(options, why):
+    with pytest.raises(BadQuery, match=why):
+        PATHS.synthesize(**options)
