@@ -70,3 +70,11 @@ def test_strands_have_no_bins_and_too_many_are_refused():
         ask(Strands.empty(Layout(("a",), 20, "1mo")), "SELECT COUNT(*) GROUP BY BIN(a)")
     with pytest.raises(BadQuery, match="give it a larger width"):
         PLAIN.query("SELECT COUNT(*) GROUP BY BIN(temp, 0.0001)")
+
+
+def test_rows_without_the_feature_come_last_in_either_order():
+    for direction in ("", " DESC"):
+        rows = PLAIN.query(f"SELECT BIN(half, 10) AS b, COUNT(*) AS n GROUP BY b ORDER BY b{direction}").rows
+        assert rows[-1]["b"] is None
+        lows = [row["b"].low for row in rows[:-1]]
+        assert lows == sorted(lows, reverse=bool(direction))

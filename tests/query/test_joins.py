@@ -182,3 +182,18 @@ def test_keys_of_different_kinds_and_keys_that_repeat_are_refused():
         )
     with pytest.raises(BadQuery, match="no sketch is called 'othr'; did you mean 'other'"):
         asked("SELECT COUNT(*) FROM othr", other=OTHER)
+
+
+def test_a_filter_of_several_terms_finds_its_groups_whatever_the_order_of_keys():
+    text = "SELECT COUNT(*) FILTER (WHERE time <> '2024-10-28') AS n, COUNT(*) AS m GROUP BY BUCKET('1q'), CELL(1)"
+    rows = asked_of(Relation(WEATHER.strands), text).rows
+    assert all(row["n"].low <= row["m"].estimate for row in rows)
+    assert sum(row["n"].high for row in rows) == WEATHER.instants_us.size
+
+
+def test_a_sample_covariance_of_strands_counts_the_rows_that_have_both():
+    answer = asked_of(Relation(WEATHER.strands), "SELECT COVAR_SAMP(kelvin, rain) AS c")
+    one, two = WEATHER.feature("kelvin"), WEATHER.feature("rain")
+    both = ~np.isnan(one) & ~np.isnan(two)
+    assert answer["c"].estimate == pytest.approx(np.cov(one[both], two[both])[0, 1])
+    assert answer["c"].guarantee == "exact"

@@ -270,7 +270,7 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 where = terms_of.All((where, _filter(operand.only, layout)))
             only = None if operand.only is None else _parts(where)
             if operand.function.endswith("_samp"):
-                return _of_sample(operand, features, where, only)
+                return _of_sample(operand, features, only)
             if operand.condition is not None:
                 held = _parts(terms_of.All((where, _filter(operand.condition, layout))))
                 some, every = Statistic("count", only=held), Statistic("count", only=only)
@@ -283,11 +283,9 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
             return Statistic(operand.function, features, operand.share, only, away, place=operand.place)
 
 
-def _of_sample(operand: Aggregate, features: tuple[int, ...], where: Where, only: tuple[Part, ...] | None) -> Operand:
+def _of_sample(operand: Aggregate, features: tuple[int, ...], only: tuple[Part, ...] | None) -> Operand:
     """A statistic that divides by n - 1: that which divides by n, times n / (n - 1)."""
-    present = terms_of.All((where, *(predicates.Not(predicates.IsNull(feature)) for feature in features[1:])))
-    counted = _parts(present) if len(set(features)) > 1 else only
-    count = Statistic("count", features[:1], only=counted, place=operand.place)
+    count = Statistic("count", tuple(dict.fromkeys(features)), only=only, place=operand.place)
     function = "covariance" if operand.function == "covariance_samp" else "var"
     spread = Computed("*", Statistic(function, features, only=only, place=operand.place), count)
     found = Computed("/", spread, Computed("-", count, 1.0))

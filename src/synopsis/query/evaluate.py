@@ -199,6 +199,8 @@ class _Evaluation:
     def _computed(self, asked: Statistic) -> Values:
         if not asked.features:
             return counted(self._grouping.groups, self._strands.rows)
+        if asked.function == "count" and len(asked.features) == 2:  # rows that have both
+            return counted(self._grouping.groups, self._comoments(asked.features).count)
         if asked.function == "correlation" or len(set(asked.features)) == 2:
             pair = self._pair(asked.features)
             return pair.correlation() if asked.function == "correlation" else pair.covariance()

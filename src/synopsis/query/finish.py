@@ -64,7 +64,7 @@ class Found:
         """Where each of these groups stands in another answer with the same keys; -1 where it has none."""
         if not self.keys:
             return np.zeros(self.size, np.intp)
-        mine, theirs = (zip(*(column.tolist() for column in each.keys.values()), strict=True) for each in (self, other))
+        mine, theirs = (zip(*(each.keys[key].tolist() for key in self.keys), strict=True) for each in (self, other))
         at = {key: row for row, key in enumerate(theirs)}
         return np.array([at.get(key, -1) for key in mine], np.intp)
 
@@ -130,6 +130,8 @@ def true_of(comparison: str, left: Values, right: Values) -> tuple[Booleans, Boo
 
 
 def _sortable(source: Source, found: Found) -> NDArray[Any]:
+    if isinstance(source, Binned):
+        return found.binned[source][0]  # NaN for rows without the feature
     return found.keys[source] if isinstance(source, Keyed) else found.of(source).estimate
 
 

@@ -156,6 +156,8 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Cover
             yield int(ordinal), covered.but(own == ordinal)
         return
     days = strata.day[strata.day_rows > 0]
+    if not days.size:
+        return
     ends_us = day_us(days.min(), layout), past_us(days.max(), layout) - 1
     first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), zone))
     ordinals = np.arange(first - 1, last + 2)

@@ -16,7 +16,7 @@ from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Covered, Opened
-from synopsis.query.predicates import And, Condition, positive
+from synopsis.query.predicates import And, Condition, IsNull, Not, positive
 from synopsis.query.values import Value
 from synopsis.sketch.strata import Strata, bin_ranges
 from synopsis.sketch.summary import Summary
@@ -49,6 +49,8 @@ class Piece:
         return self._of_spread(asked)
 
     def _count(self, asked: Statistic) -> Value:
+        if len(asked.features) == 2:  # rows that have both
+            return self.but(Not(IsNull(asked.features[1])))._count(Statistic("count", asked.features[:1]))
         interval = self.selection.values(asked.features[0]).count() if asked.features else self.selection.count()
         low, high = float(interval.low[0]), float(interval.high[0])
         estimate = low

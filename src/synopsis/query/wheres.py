@@ -125,7 +125,7 @@ class Conditions(Text):
         """The first column that stands in no function."""
         for column in node.find_all(exp.Column, bfs=False):
             above = column.parent
-            while above is not None and above is not node and not isinstance(above, exp.Func):
+            while above is not None and above is not node and not isinstance(above, exp.Func | exp.WithinGroup):
                 above = above.parent
             if above is node or above is None or column is node:
                 return column
