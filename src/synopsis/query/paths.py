@@ -27,10 +27,9 @@ from synopsis.query.predicates import Between, Condition, IsNull, Not, positive
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
 from synopsis.query.whereabouts import Whereabouts
-from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import Strata, bin_ranges
+from synopsis.sketch.strata import Strata
 from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
 
@@ -38,6 +37,12 @@ _DAY: Final = Bucket.parse("1d")
 
 #: The share of a day that a bucket shorter than a day takes at most: no such bucket holds one whole.
 _ALMOST: Final = 1.0 - 1e-9
+
+#: Days in any span of time.
+_MOST_DAYS: Final = 1 << 40
+
+#: Days that local time may be away from UTC, and clocks that are set back may reach beyond.
+_ZONES_REACH: Final = 3
 
 #: Groups that one answer may have: each is evaluated by itself.
 _MOST_GROUPS: Final = 10_000
@@ -137,17 +142,9 @@ class _Opened:
         if whereabouts is not None:
             timed = begin is not None or end is not None
             features += whereabouts.features(timed or any(isinstance(key, BucketKey) for key in asked.groups))
-        before = np.append(0, np.cumsum(chosen))
-        parts = []
+        strata = None
         if begin is None or end is None or begin < end:
-            for block in summary.blocks:
-                if before[block.place_high + 1] > before[block.place_low]:
-                    part = blocks.opened(block, summary.contexts, features)
-                    runs = chosen[part.run_place] & _touched(part, layout, begin, end)
-                    keep = np.logical_or.reduceat(runs, part.run_offset[:-1])
-                    if keep.any():
-                        parts.append(part if keep.all() else part.take(keep))
-        strata = Strata.joined(parts) if parts else None
+            strata = summary.opened_within(features, chosen, *_days(layout, begin, end))
         return cls(summary, layout, features, strata, chosen, begin, end, whereabouts)
 
     def within(self, places: NDArray[np.bool_]) -> _Opened:
@@ -205,14 +202,18 @@ def _past_us(day: Integers, layout: Layout) -> Integers:
     return _DAY.reach_us(day, layout.zone)
 
 
-def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
-    """Which runs have days in a span of time."""
-    touched = np.ones(strata.run_first.size, np.bool_)
+def _days(layout: Layout, begin: int | None, end: int | None) -> tuple[int, int]:
+    """The first and the last day with an instant in a span of time."""
+    first = -_MOST_DAYS if begin is None else begin // DAY_US
+    last = _MOST_DAYS if end is None else (end - 1) // DAY_US
+    if layout.timezone == "UTC":
+        return first, last
+    near = np.arange(-_ZONES_REACH, _ZONES_REACH + 1)
     if begin is not None:
-        touched &= _past_us(strata.run_first + strata.run_days - 1, layout) > begin
+        first = int(first + near[_past_us(first + near, layout) > begin][0])
     if end is not None:
-        touched &= day_us(strata.run_first, layout) < end
-    return touched
+        last = int(last + near[day_us(last + near, layout) < end][-1])
+    return first, last
 
 
 def _covered(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
@@ -391,22 +392,9 @@ class _Group:
         strata, opened = self._strata, self._opened
         assert strata is not None
         assert self._covered is not None
-        covered, starts = self._covered.share, strata.day_offset[:-1]
-        inside = np.add.reduceat(np.where(covered >= 1.0, strata.day_rows, 0), starts)
-        cut = np.add.reduceat(np.where((covered > 0.0) & (covered < 1.0), strata.day_rows, 0), starts)
-        group = np.zeros(len(strata), np.int64)
-        histograms = {
-            feature: _histogram(strata, opened.summary, feature, position)
-            for position, feature in enumerate(opened.features)
-        }
-        return certain.Selection(certain.Strata(strata.rows, inside, cut, group, 1), histograms, self._condition)
-
-
-def _histogram(strata: Strata, summary: Summary, feature: int, position: int) -> certain.Histogram:
-    low, high = bin_ranges(strata, summary.scales, feature, position)
-    counts = np.ascontiguousarray(strata.counts[position].T)
-    rows, absent = counts[:-1], counts[-1]
-    return certain.Histogram(rows, rows, absent, absent, np.nan_to_num(low.T), np.nan_to_num(high.T))
+        scales, kept = opened.summary.scales, enumerate(opened.features)
+        histograms = {feature: certain.Histogram.kept(strata, position, scales, feature) for position, feature in kept}
+        return certain.Selection(certain.Strata.kept(strata, self._covered.share), histograms, self._condition)
 
 
 def _share(asked: Statistic) -> float:

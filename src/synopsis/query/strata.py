@@ -22,6 +22,9 @@ and the bins beyond lose at most as many rows as the scope and the other predica
   must(v) + q may(v) > (1 - q) (must - 1), for the rows at v or above: a quantile of weighted bins.
 
 Counts are float64 inside: exact up to 2^53, and NumPy multiplies them with values without converting.
+
+One group whose counts are exact, which is what most questions are about, goes to `arrangements`, where the same is
+computed in machine code.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +50,15 @@ from synopsis.query.predicates import (
     reachable,
 )
 from synopsis.query.runs import Runs
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata as KeptStrata
+
+if TYPE_CHECKING:
+    from synopsis.query import arrangements
+else:
+    arrangements = Later("synopsis.query.arrangements")
 
 #: Share of the magnitudes by which sums of values may be off by rounding, here and in whoever checks them.
 ROUNDING: Final = 1e-9
@@ -75,6 +86,12 @@ class Strata:
     group: Integers  #: ascending
     groups: int
 
+    @classmethod
+    def kept(cls, strata: KeptStrata, covered: Floats) -> Strata:
+        """The strata of a summary as one group, given the part of each of their days that is in scope."""
+        rows = arrangements.in_scope(strata.day_offset, strata.day_rows, covered)
+        return cls(*rows, np.zeros(len(strata), np.int64), 1)
+
     @cached_property
     def runs(self) -> Runs:
         """The strata of each group."""
@@ -89,12 +106,20 @@ class Histogram:
     array as `least` and `most`: nothing is computed twice then.
     """
 
-    least: Integers
-    most: Integers
-    absent_least: Integers
-    absent_most: Integers
+    least: Integers | Floats
+    most: Integers | Floats
+    absent_least: Integers | Floats
+    absent_most: Integers | Floats
     low: Floats  #: every value of the bin is at least this
     high: Floats  #: and at most this
+
+    @classmethod
+    def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int) -> Histogram:
+        """What the strata of a summary count of a feature, which stands at `position` in them."""
+        own = (strata.starts[position], strata.top[position], strata.counts[position])
+        rows, low, high = arrangements.binned(*own, *scales.ranges(feature))
+        counts, absent = rows[:-1], rows[-1]
+        return cls(counts, counts, absent, absent, low, high)
 
     @cached_property
     def at_least(self) -> Floats:
@@ -111,6 +136,11 @@ class Histogram:
         """The sum of the bins of each stratum, of their least and of their most."""
         least = self.at_least.sum(axis=0)
         return least, least if self.most is self.least else self.at_most.sum(axis=0)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all counts are."""
+        return self.most is self.least and self.absent_most is self.absent_least
 
     def tightened(self, total: Floats) -> tuple[Floats, Floats]:
         """`least` and `most` as the other bins and the total leave them."""
@@ -131,6 +161,11 @@ class _Covered:
 
     histogram: Histogram
     ranges: Ranges
+
+    @cached_property
+    def ends(self) -> Floats:
+        """The ranges as an array."""
+        return np.array(self.ranges, np.float64).reshape(-1, 2)
 
     @cached_property
     def within(self) -> Floats:
@@ -172,6 +207,7 @@ class Selection:
         self.strata, self._histograms, self._clause = strata, histograms, positive(condition)
         self.total = strata.total.astype(np.float64)
         self._leaves: dict[Leaf, tuple[_Covered, Floats, Floats]] = {}
+        self._values: dict[int, SelectedValues] = {}
 
     def count(self) -> Interval:
         """COUNT(*): how many they are."""
@@ -182,8 +218,10 @@ class Selection:
 
     def values(self, feature: int) -> SelectedValues:
         """What they have of a feature."""
-        own, others = parted(self._clause, feature)
-        return SelectedValues(self, self._histograms[feature], own, others)
+        if feature not in self._values:
+            own, others = parted(self._clause, feature)
+            self._values[feature] = SelectedValues(self, self._histograms[feature], own, others)
+        return self._values[feature]
 
     def held(self, clause: Clause) -> tuple[Floats, Floats]:
         """For how many rows of each stratum a clause holds, in scope or not."""
@@ -210,6 +248,10 @@ class Selection:
         The total may say more: what is not among the most that can be outside is inside.
         """
         histogram = covered.histogram
+        if histogram.is_exact:
+            counts, absent = histogram.at_least, histogram.absent_least.astype(np.float64, copy=False)
+            ends = covered.histogram.low, covered.histogram.high, covered.ends
+            return arrangements.held_by_leaf(counts, absent, *ends, leaf.nulls, self.total)
         least, most = within_least, touched_most = histogram.present
         touched_least, within_most = least, most
         if leaf.ranges != EVERYWHERE:
@@ -254,6 +296,10 @@ class SelectedValues:
 
     def count(self) -> Interval:
         """COUNT(x): how many values there are."""
+        return self._counted
+
+    @cached_property
+    def _counted(self) -> Interval:
         runs = self._strata.runs
         return Interval(runs.sum(self._least), runs.sum(self._most))
 
@@ -287,9 +333,11 @@ class SelectedValues:
         return Interval(np.where(is_empty, np.nan, 0.0 - down), np.where(is_empty, np.nan, up))
 
     @cached_property
-    def _sides(self) -> tuple[_Side, _Side]:
+    def _sides(self) -> tuple[Side, Side]:
         """The feature's negative and the feature: an upper bound for the one, negated, is a lower one for the other."""
         histogram, covered = self._histogram, self._covered
+        if histogram.is_exact and self._strata.groups == 1:
+            return _Arranged.of(histogram.at_least, covered, self._refused, self._least, self._most)
         least, most = histogram.tightened(self._total)
         low, high, sure, may_be = histogram.low, histogram.high, least, most
         if covered.ranges != EVERYWHERE:
@@ -309,11 +357,76 @@ class SelectedValues:
         kept_down, kept_up = (forced[-1] - self._refused) - forced[1:], forced[:-1] - self._refused
         return self._side(-low, down, kept_down), self._side(high[::-1].copy(), up[::-1], kept_up[::-1])
 
-    def _side(self, values: Floats, room: Floats, kept: Floats) -> _Side:
+    def _side(self, values: Floats, room: Floats, kept: Floats) -> Side:
         """An arrangement, given for each bin from the best on how many rows fit so far, and how many stay beyond."""
         np.maximum(kept, 0.0, out=kept)
         must, either = np.minimum(room, self._least - kept), np.minimum(room, self._most - kept)
         return _Side(self._strata, values, _differences(must), _differences(either))
+
+
+class Side(Protocol):
+    """Upper bounds per group; groups without rows get one that means nothing."""
+
+    @property
+    def best(self) -> Floats:
+        """At least their greatest value."""
+
+    @property
+    def worst(self) -> Floats:
+        """At least their least value."""
+
+    def sum(self) -> Floats:
+        """At least their sum."""
+
+    def mean(self, scale: Floats) -> Floats:
+        """At least their mean, where no value is larger than `scale` in magnitude."""
+
+    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
+        """At least their quantile, with that share of the rows below it and the rest `above`; none is below `floor`."""
+
+
+class _Arranged:
+    """One group whose counts are exact."""
+
+    def __init__(self, facts: Floats, values: Floats, must: Floats, either: Floats) -> None:
+        self._facts, self._values, self._must, self._either = facts, values, must, either
+
+    @classmethod
+    def of(
+        cls, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats
+    ) -> tuple[_Arranged, _Arranged]:
+        """Both sides."""
+        low, high = covered.histogram.low, covered.histogram.high
+        found = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
+        facts, sizes = arrangements.facts(*found, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS), found[3]
+        down, up = (cls(facts[side], *(part[side, : sizes[side]] for part in found[:3])) for side in range(2))
+        return down, up
+
+    @property
+    def best(self) -> Floats:
+        """At least their greatest value."""
+        return self._facts[arrangements.BEST, None]
+
+    @property
+    def worst(self) -> Floats:
+        """At least their least value."""
+        return self._facts[arrangements.WORST, None]
+
+    def sum(self) -> Floats:
+        """At least their sum."""
+        return self._facts[arrangements.SUM, None]
+
+    def mean(self, scale: Floats) -> Floats:
+        """At least their mean; both sides know the scale."""
+        return self._facts[arrangements.MEAN, None]
+
+    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
+        """At least their quantile."""
+        best, needed = float(self._facts[arrangements.BEST]), above * (float(self._facts[arrangements.COUNT]) - 1.0)
+        rows, lowest = (self._values, self._must, self._either), float(floor[0])
+        level = arrangements.quantile(*rows, best, lowest, share, needed, _CELLS, _NO_WIDTH)
+        ranks = _ROUNDING_OF_RANKS * float(self._facts[arrangements.EITHER])
+        return np.array([min(level + ROUNDING * abs(level) + ranks * (best - lowest), best)])
 
 
 def _differences(so_far: Floats) -> Floats:

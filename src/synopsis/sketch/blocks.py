@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from struct import Struct
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.packing import packed, unpacked
+from synopsis.sketch.packing import packed, part_of, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
+
+
+#: Of the first two of three frames in one, before them.
+_SIZES = Struct("<II")
 
 
 @dataclass(frozen=True)
@@ -97,6 +111,56 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
     )
+
+
+def opened_within(
+    blocks: Sequence[Block],
+    contexts: Contexts,
+    features: Sequence[int],
+    chosen: NDArray[np.bool_],
+    first_day: int,
+    last_day: int,
+) -> Strata | None:
+    """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
+
+    Cost: proportional to the bytes of the frames that are opened.
+    """
+    needed = contexts.needed(set(features))
+    parts: list[tuple[int, int, int, int]] = []
+    packs: list[bytes] = []
+    for block in blocks:
+        frames = [(block.head, True), *((block.bins[feature], True) for feature in features)]
+        frames += [(block.paths[feature], False) for feature in needed]
+        for frame, triple in frames:
+            ends = [0, len(frame)]
+            if triple:
+                first, second = _SIZES.unpack_from(frame)
+                ends = [8, 8 + first, 8 + first + second, len(frame)]
+            for begin, end in pairwise(ends):
+                part, pack = part_of(frame, begin, end)
+                parts.append(part)
+                packs.append(pack)
+    table = np.array(parts, np.int64)
+    sizes = table[:, 1].cumsum()
+    plain = plain_bytes(packs, int(sizes[-1]))
+    table[1:, 1] = sizes[:-1]
+    table[0, 1] = 0
+    found = decoding.decoded(
+        plain,
+        table,
+        len(parts) // len(blocks),
+        np.array([block.place_low for block in blocks]),
+        chosen,
+        first_day,
+        last_day,
+        np.array(features),
+        np.array(needed),
+        contexts.parents,
+        contexts.centres,
+        contexts.code_table,
+        parts[decoding.HEADS][2] - 1,
+    )
+    return Strata(*found) if found[0].size else None
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:
