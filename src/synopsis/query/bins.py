@@ -6,59 +6,53 @@ Within a bin rows are spread as all rows are, but for a slope: they are laid out
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synopsis.query.inference import Interval
 from synopsis.query.predicates import EVERYWHERE, Ranges
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import influences, mixtures, weighing
+else:
+    weighing, influences, mixtures = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "mixtures")
+    )
 
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
 
-#: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
-LUMPS = 0.5
-
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of one feature in every stratum: strata x bins, as runs of the mass axis with a slope."""
+    """The bins of one feature in every stratum in scope, as runs of the mass axis with a slope."""
 
     axis: MassAxis
-    starts: Integers  #: fine codes
-    ends: Integers
-    tilt: Floats  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1)
+    starts: Codes  #: all strata x bins: fine codes
+    top: Codes
+    tilt: weighing.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
+    chosen: Integers  #: the strata in scope
+    _on_axis: dict[Ranges, Floats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers | slice = slice(None)) -> Bins:
+    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers) -> Bins:
         """The bins of the feature that stands at `position` in these strata, of the strata that are chosen."""
-        starts = strata.starts[position][chosen].astype(np.intp)
-        top = strata.top[position][chosen].astype(np.intp)
-        tilt = strata.tilt[position][chosen] * (TILT_LIMIT / TILT_STEPS)
-        return cls(axis, starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1), tilt)
+        return cls(axis, strata.starts[position], strata.top[position], strata.tilt[position], chosen)
 
-    @cached_property
-    def left(self) -> Floats:
-        """Where each bin begins on the mass axis."""
-        return self.axis.mass.take(self.starts)
+    def on_axis(self, ranges: Ranges) -> Floats:
+        """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
+        if ranges not in self._on_axis:
+            self._on_axis[ranges] = np.array(self._laid_out(ranges), np.float64).reshape(-1, 2)
+        return self._on_axis[ranges]
 
-    @cached_property
-    def right(self) -> Floats:
-        """Where each bin ends on the mass axis."""
-        return self.axis.mass.take(self.ends)
-
-    @cached_property
-    def width(self) -> Floats:
-        """The mass of each bin; 1 where it is not used."""
-        width = self.right - self.left
-        return np.where(width > 0.0, width, 1.0)
-
-    def on_axis(self, ranges: Ranges) -> list[Interval]:
-        """Closed ranges of values as ranges of the mass axis, in order."""
+    def _laid_out(self, ranges: Ranges) -> list[Interval]:
         if ranges == EVERYWHERE:
             return [(0.0, float(self.axis.mass[-1]))]
         step = self.axis.step
@@ -70,27 +64,30 @@ class Bins:
         found = ((self.axis.below(low, included=False), self.axis.below(high, included=True)) for low, high in edges)
         return [(low, high) for low, high in found if high > low]
 
-    def shares(self, ranges: Ranges) -> Floats:
-        """Of each bin: the share in the ranges."""
-        share = np.zeros(self.left.shape)
-        for low, high in self.on_axis(ranges):
-            share += self.below(high) - self.below(low)
-        return share
+    def shares(self, ranges: Ranges, *, nulls: bool) -> Floats:
+        """Strata x (bins and absent): the share of each that is in the ranges."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
+        return weighing.shares(*own, self.on_axis(ranges), float(nulls))
 
-    def below(self, mass: float | Floats) -> Floats:
+    def measured(self, ranges: Ranges) -> tuple[Floats, Floats, Floats]:
+        """Strata x bins: the share in the ranges, and the mean and variance of the values there."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals)
+        return weighing.measured(*own, self.on_axis(ranges))
+
+    def below(self, mass: float) -> Floats:
         """Of each bin: the share below a place on the mass axis."""
-        u = (np.minimum(np.maximum(mass, self.left), self.right) - self.left) / self.width
-        return np.asarray(u + self.tilt * (u * u - u))
+        return weighing.below(self.starts, self.top, self.tilt, self.chosen, self.axis.mass, mass)
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
         mass, found = self.axis.mass, []
-        for end in {end for pair in self.on_axis(ranges) for end in pair}:
-            code = int(np.searchsorted(mass, end, side="right")) - 1
+        for end in set(self.on_axis(ranges).ravel().tolist()):
+            code = int(mass.searchsorted(end, side="right")) - 1
             if 0 <= code < mass.size - 1 and mass[code] < end:
-                left_open = self._left_open(code, float((end - mass[code]) / (mass[code + 1] - mass[code])))
+                begin, after = float(mass[code]), float(mass[code + 1])
+                left_open = self._left_open(code, (end - begin) / (after - begin))
                 if left_open > NEAR:
-                    found.append(left_open * (self.below(float(mass[code + 1])) - self.below(float(mass[code]))))
+                    found.append(left_open * (self.below(after) - self.below(begin)))
         return found
 
     def _left_open(self, code: int, part: float) -> float:
@@ -104,29 +101,17 @@ class Bins:
         reach = max(min(mean - low, high - mean), axis.step / 2)
         value = low + part * (high - low)
         near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
-        return max(math.sqrt(part * (1.0 - part)), abs(part - near) / LUMPS)
+        return max(math.sqrt(part * (1.0 - part)), abs(part - near) / influences.LUMPS)
 
-    def sums(self, ranges: Ranges) -> tuple[Floats, Floats]:
-        """Of each bin: the sums of values and of squares in the ranges, times the share."""
-        first, second = np.zeros(self.left.shape), np.zeros(self.left.shape)
-        flat, turned = (1 - self.tilt - 2 * self.tilt * self.left / self.width) / self.width, 2 * self.tilt
-        turned = turned / self.width**2
-        axis = self.axis
-        for low, high in self.on_axis(ranges):
-            for sums, total, moment in (
-                (first, axis.first, axis.first_moment),
-                (second, axis.second, axis.second_moment),
-            ):
-                sums += flat * self._between(total, low, high) + turned * self._between(moment, low, high)
-        return first, second
+    def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
+        """The distribution on the mass axis of so much mass in every bin, of values that lie in the ranges."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
+        return mixtures.mixed(*mixtures.pieces(*own, mass, self.on_axis(ranges)))
 
-    def _between(self, running: Floats, low: float, high: float) -> Floats:
-        """What a running total grows by over the part of each bin that lies in a range of the axis."""
-        if low <= 0.0 and high >= self.axis.mass[-1]:
-            return np.asarray(running.take(self.ends) - running.take(self.starts))
-        lower = np.where(self.left >= low, running.take(self.starts), self.axis.at(running, low))
-        upper = np.where(self.right <= high, running.take(self.ends), self.axis.at(running, high))
-        return np.where((self.right > low) & (self.left < high), upper - lower, 0.0)
+    def ends(self, counts: Integers, covered: Floats, share: Floats) -> Interval | None:
+        """The least and the greatest value of bins that have rows in scope; None where there are none."""
+        begin, end = weighing.reached(self.starts, self.top, counts, self.chosen, covered, share)
+        return (float(self.axis.low[begin]), float(self.axis.high[end - 1])) if end > begin else None
 
 
 def _lowest_step(low: float, step: float) -> float:

@@ -164,8 +164,10 @@ class _Opened:
         """What of each day and place in scope lies in a span of time."""
         strata = self.strata
         assert strata is not None
-        share = _covered(strata, self.layout, begin, end)
-        share = np.where(self.chosen[strata.day_place], share, 0.0)
+        if self.layout.timezone == "UTC":
+            share = strata.covered(self.chosen, begin, end)
+        else:
+            share = np.where(self.chosen[strata.day_place], _covered(strata, self.layout, begin, end), 0.0)
         if self.whereabouts is None:
             return _Covered(share)
         starts = day_us(strata.day, self.layout)
@@ -392,8 +394,7 @@ class _Group:
         strata, opened = self._strata, self._opened
         assert strata is not None
         assert self._covered is not None
-        scales, kept = opened.summary.scales, enumerate(opened.features)
-        histograms = {feature: certain.Histogram.kept(strata, position, scales, feature) for position, feature in kept}
+        histograms = certain.Histograms(strata, opened.summary.scales, opened.features)
         return certain.Selection(certain.Strata.kept(strata, self._covered.share), histograms, self._condition)
 
 
@@ -433,17 +434,13 @@ _WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HE
 
 
 def _gathered(values: list[Value], *, is_count: bool) -> Values:
-    kind: Any = np.int64 if is_count else np.float64
-
-    def column(name: str) -> NDArray[Any]:
-        found = [getattr(value, name) for value in values]
-        return np.array([math.nan if each is None else each for each in found], kind)
-
-    p95 = np.array([value.p95 or (math.nan, math.nan) for value in values], np.float64).reshape(-1, 2)
-    return Values(
-        column("estimate"),
-        column("low"),
-        column("high"),
-        np.array([_WORDS[value.guarantee] for value in values], np.int8),
-        p95,
-    )
+    nothing = (math.nan, math.nan)
+    table = np.array(
+        [(each.estimate, each.low, each.high, *(each.p95 or nothing)) for each in values],  # None becomes NaN
+        np.float64,
+    ).reshape(-1, 5)
+    words = np.array([_WORDS[value.guarantee] for value in values], np.int8)
+    numbers = table[:, :3]
+    if is_count:
+        numbers = np.array([(each.estimate, each.low, each.high) for each in values], np.int64).reshape(-1, 3)
+    return Values(numbers[:, 0], numbers[:, 1], numbers[:, 2], words, table[:, 3:])

@@ -97,6 +97,10 @@ class Strata:
         """The strata of each group."""
         return Runs.of(slice(0, self.total.size), self.group, self.groups)
 
+    def sum(self, values: Floats) -> Floats:
+        """The sum over each group."""
+        return np.array([values.sum()]) if self.groups == 1 else self.runs.sum(values)
+
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
@@ -150,6 +154,19 @@ class Histogram:
         spare = self.present[1] + self.absent_most - total
         missing = total - self.present[0] - self.absent_least
         return np.maximum(least, most - spare), np.minimum(most, least + missing)
+
+
+class Histograms(dict[int, Histogram]):
+    """Histograms by feature of the strata of a summary, made when they are first asked for."""
+
+    def __init__(self, strata: KeptStrata, scales: Scales, features: tuple[int, ...]) -> None:
+        super().__init__()
+        self._strata, self._scales, self._features = strata, scales, features
+
+    def __missing__(self, feature: int) -> Histogram:
+        found = Histogram.kept(self._strata, self._features.index(feature), self._scales, feature)
+        self[feature] = found
+        return found
 
 
 # --- for how many rows a condition holds ------------------------------------------------------------------------------
@@ -214,7 +231,7 @@ class Selection:
         least, most = self.held(self._clause)
         low = np.maximum(self.strata.inside + least - self.total, 0.0)
         high = np.minimum(self.strata.inside + self.strata.cut, most)
-        return Interval(self.strata.runs.sum(low), self.strata.runs.sum(high))
+        return Interval(self.strata.sum(low), self.strata.sum(high))
 
     def values(self, feature: int) -> SelectedValues:
         """What they have of a feature."""
@@ -300,8 +317,7 @@ class SelectedValues:
 
     @cached_property
     def _counted(self) -> Interval:
-        runs = self._strata.runs
-        return Interval(runs.sum(self._least), runs.sum(self._most))
+        return Interval(self._strata.sum(self._least), self._strata.sum(self._most))
 
     def sum(self) -> Interval:
         """SUM(x)."""
@@ -330,6 +346,8 @@ class SelectedValues:
 
     def _between(self, down: Floats, up: Floats) -> Interval:
         is_empty = self.count().high == 0.0
+        if self._strata.groups == 1 and not is_empty[0]:
+            return Interval(0.0 - down, up)
         return Interval(np.where(is_empty, np.nan, 0.0 - down), np.where(is_empty, np.nan, up))
 
     @cached_property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.packing import packed, part_of, plain_bytes, unpacked
+from synopsis.sketch.packing import LINE, TABLE, packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
 
@@ -126,29 +125,25 @@ def opened_within(
     Cost: proportional to the bytes of the frames that are opened.
     """
     needed = contexts.needed(set(features))
-    parts: list[tuple[int, int, int, int]] = []
+    heads: list[tuple[int, int, int, int]] = []
     packs: list[bytes] = []
     for block in blocks:
-        frames = [(block.head, True), *((block.bins[feature], True) for feature in features)]
-        frames += [(block.paths[feature], False) for feature in needed]
-        for frame, triple in frames:
-            ends = [0, len(frame)]
-            if triple:
-                first, second = _SIZES.unpack_from(frame)
-                ends = [8, 8 + first, 8 + first + second, len(frame)]
-            for begin, end in pairwise(ends):
-                part, pack = part_of(frame, begin, end)
-                parts.append(part)
-                packs.append(pack)
-    table = np.array(parts, np.int64)
-    sizes = table[:, 1].cumsum()
-    plain = plain_bytes(packs, int(sizes[-1]))
-    table[1:, 1] = sizes[:-1]
-    table[0, 1] = 0
+        for frame in (block.head, *[block.bins[feature] for feature in features]):
+            first, second = _SIZES.unpack_from(frame)
+            first, last = 8 + first, 8 + first + second
+            heads += (TABLE.unpack_from(frame, 8), TABLE.unpack_from(frame, first), TABLE.unpack_from(frame, last))
+            packs += (frame[8 + TABLE.size : first], frame[first + TABLE.size : last], frame[last + TABLE.size :])
+        for feature in needed:
+            frame = block.paths[feature]
+            heads.append((*LINE.unpack_from(frame), 1))
+            packs.append(frame[LINE.size :])
+    parts = np.array(heads, np.int64)
+    ends = (parts[:, 2] * parts[:, 3] << (parts[:, 0] & 3)).cumsum()
+    parts[0, 1], parts[1:, 1] = 0, ends[:-1]
     found = decoding.decoded(
-        plain,
-        table,
-        len(parts) // len(blocks),
+        plain_bytes(packs, int(ends[-1])),
+        parts,
+        len(heads) // len(blocks),
         np.array([block.place_low for block in blocks]),
         chosen,
         first_day,
@@ -158,7 +153,7 @@ def opened_within(
         contexts.parents,
         contexts.centres,
         contexts.code_table,
-        parts[decoding.HEADS][2] - 1,
+        heads[decoding.HEADS][2] - 1,
     )
     return Strata(*found) if found[0].size else None
 

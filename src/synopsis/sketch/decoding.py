@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.tallies import DAY_US
 
 Bytes = NDArray[np.uint8]
 
@@ -162,3 +163,25 @@ def decoded(
     for feature in range(features.size):
         codes[feature] = known[row_of[features[feature]]]
     return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
+
+
+@compiled
+def covered(
+    run_place: Integers,
+    run_first: Integers,
+    run_days: Integers,
+    days: int,
+    chosen: NDArray[np.bool_],
+    begin_us: int,
+    end_us: int,
+) -> NDArray[np.float64]:
+    """Days: the part of each that lies in a span of time, 0 at places that are not chosen."""
+    share, at = np.zeros(days), 0
+    for run in range(run_place.size):
+        if chosen[run_place[run]]:
+            for each in range(run_days[run]):
+                first = (run_first[run] + each) * DAY_US
+                part = (min(first + DAY_US, end_us) - max(first, begin_us)) / DAY_US
+                share[at + each] = min(max(part, 0.0), 1.0)
+        at += run_days[run]
+    return share

@@ -20,7 +20,9 @@ _KINDS: Final = ("u1", "<u2", "<u4", "<u8", "i1", "<i2", "<i4", "<i8")
 _SMALL, _LARGE = (pa.Codec("zstd", compression_level=level) for level in (12, 1))
 _LARGE_BYTES: Final = 1 << 20
 _DTYPES: Final = tuple(map(np.dtype, _KINDS))
-_SHAPE, _SIZE = struct.Struct("<II"), struct.Struct("<I")
+
+#: What stands before the packed numbers of a frame: kind, dimensions and shape, of an array of one axis or of two.
+LINE, TABLE = struct.Struct("<BBI"), struct.Struct("<BBII")
 
 
 def packed(array: NDArray[Any]) -> bytes:
@@ -50,17 +52,8 @@ def unpacked(frame: bytes) -> NDArray[Any]:
     return np.frombuffer(plain, numbers).reshape(shape)
 
 
-def part_of(frame: bytes, begin: int, end: int) -> tuple[tuple[int, int, int, int], bytes]:
-    """A frame within others, still packed: kind, bytes when plain, rows and columns; and its packed numbers."""
-    kind, dimensions = frame[begin], frame[begin + 1]
-    rows, columns = (
-        _SHAPE.unpack_from(frame, begin + 2) if dimensions == 2 else (1, *_SIZE.unpack_from(frame, begin + 2))
-    )
-    return (kind, rows * columns << (kind & 3), rows, columns), frame[begin + 2 + 4 * dimensions : end]
-
-
 def plain_bytes(parts: list[bytes], size: int) -> NDArray[np.uint8]:
-    """The bytes of many packed arrays, one after the other.
+    """The bytes of many packed arrays, one after the other, given without what stands before their numbers.
 
     The compressor takes them all as one: making ready for each by itself would cost more than unpacking it.
     """

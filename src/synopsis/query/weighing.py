@@ -1,0 +1,412 @@
+"""Weighing: which paths are in scope, for how many rows each stands, and how probably a row like it is selected.
+
+The machine code of `estimate` and `bins`, whose docstrings tell what is computed. Tables are strata x bins, with one
+more column for absent values where they say so; strata are those in scope, numbered; `chosen` says which they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
+
+Tilts = NDArray[np.int8]
+
+_TILT = TILT_LIMIT / TILT_STEPS
+
+# --- days and paths ---------------------------------------------------------------------------------------------------
+
+
+@compiled
+def in_scope(
+    day_offset: Integers, day_rows: Integers, day_kept: Integers, covered: Floats
+) -> tuple[Integers, Floats, Integers, Integers, int, bool]:
+    """Strata in scope: which they are, their rows in scope, all their rows and paths; paths in scope; any day cut?"""
+    strata, size, paths, cut = day_offset.size - 1, 0, 0, False
+    chosen, rows = np.empty(strata, np.int64), np.empty(strata)
+    whole, kept = np.empty(strata, np.int64), np.empty(strata, np.int64)
+    for stratum in range(strata):
+        found, wanted, every, own = False, 0.0, 0, 0
+        for day in range(day_offset[stratum], day_offset[stratum + 1]):
+            every += day_rows[day]
+            own += day_kept[day]
+            if covered[day] > 0.0 and day_rows[day] > 0:
+                found = True
+                wanted += day_rows[day] * covered[day]
+                paths += day_kept[day]
+                cut = cut or covered[day] < 1.0
+        if found:
+            chosen[size], rows[size], whole[size], kept[size] = stratum, wanted, every, own
+            size += 1
+    return chosen[:size], rows[:size], whole[:size], kept[:size], paths, cut
+
+
+@compiled
+def _scale(rows: Floats, day_kept: Integers, begin: int) -> float:
+    """By how much a path stands for rows on days without a path as well, given the rows that are wanted by day."""
+    wanted = stood_for = 0.0
+    for each in range(rows.size):
+        wanted += rows[each]
+        if day_kept[begin + each] > 0:
+            stood_for += rows[each]
+    return wanted / stood_for if stood_for > 0.0 else 0.0
+
+
+@compiled
+def paths_of(
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    covered: Floats,
+    chosen: Integers,
+    size: int,
+    factor: Floats,
+    lean: Floats,
+    place: Integers,
+) -> tuple[Integers, Integers, Floats, Floats, Integers]:
+    """Paths of days in scope: column, stratum, weight, part of its day in scope, and place where places are given.
+
+    Where there is a `factor` by stratum, all days count, with so much of their rows.
+    """
+    column, number = np.empty(size, np.int64), np.empty(size, np.int64)
+    weight, part = np.empty(size), np.empty(size)
+    where = np.empty(size if place.size else 0, np.int64)
+    at = to = turn = 0
+    for stratum in range(day_offset.size - 1):
+        begin, end = day_offset[stratum], day_offset[stratum + 1]
+        if turn == chosen.size or chosen[turn] != stratum:
+            for day in range(begin, end):
+                at += day_kept[day]
+            continue
+        rows = np.empty(end - begin)
+        for day in range(begin, end):
+            if factor.size:
+                rows[day - begin] = day_rows[day] * factor[turn]
+            else:
+                rows[day - begin] = day_rows[day] * covered[day] if covered[day] > 0.0 else 0.0
+        scale = _scale(rows, day_kept, begin)
+        for day in range(begin, end):
+            kept = day_kept[day]
+            if kept and (factor.size or (covered[day] > 0.0 and day_rows[day] > 0)):
+                own = rows[day - begin] / kept * scale
+                for each in range(kept):
+                    column[to], number[to], part[to] = at + each, turn, covered[day]
+                    weight[to] = own * lean[at + each] if lean.size else own
+                    if place.size:
+                        where[to] = place[day]
+                    to += 1
+            at += kept
+        turn += 1
+    return column[:to], number[:to], weight[:to], part[:to], where[: to if place.size else 0]
+
+
+@compiled
+def luck_of(
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    covered: Floats,
+    chosen: Integers,
+    rows: Floats,
+    whole: Integers,
+    kept: Integers,
+    lean: Floats,
+) -> tuple[Integers, Integers, Floats, Floats]:
+    """All paths of the strata: column, stratum, weight in scope less the part of all weight that is covered, reach."""
+    size = kept.sum()
+    column, number = np.empty(size, np.int64), np.empty(size, np.int64)
+    weight, reach = np.empty(size), np.empty(size)
+    at = to = turn = 0
+    for stratum in range(day_offset.size - 1):
+        begin, end = day_offset[stratum], day_offset[stratum + 1]
+        if turn == chosen.size or chosen[turn] != stratum:
+            for day in range(begin, end):
+                at += day_kept[day]
+            continue
+        wanted, every = np.empty(end - begin), np.empty(end - begin)
+        for day in range(begin, end):
+            every[day - begin] = day_rows[day]
+            wanted[day - begin] = day_rows[day] * covered[day] if covered[day] > 0.0 else 0.0
+        inner, outer = _scale(wanted, day_kept, begin), _scale(every, day_kept, begin)
+        share, unseen = rows[turn] / whole[turn], 1.0 - kept[turn] / whole[turn]
+        for day in range(begin, end):
+            own = max(day_kept[day], 1)
+            less, more = every[day - begin] / own * outer * share, wanted[day - begin] / own * inner
+            for _ in range(day_kept[day]):
+                found = (more * lean[at] if lean.size else more) - less
+                column[to], number[to], weight[to], reach[to] = at, turn, found, found * found * unseen
+                at += 1
+                to += 1
+        turn += 1
+    return column, number, weight, reach
+
+
+@compiled
+def edge(day: Integers, day_rows: Integers, covered: Floats) -> float:
+    """Rows more or less that there may be because days are cut: one row a place at either end."""
+    number, open_rows, size = np.empty(day.size, np.int64), np.empty(day.size), 0
+    for each in range(day.size):
+        part = covered[each]
+        if day_rows[each] > 0 and 0.0 < part < 1.0:
+            number[size], open_rows[size] = day[each], min(day_rows[each] * max(part, 1.0 - part), 1.0)
+            size += 1
+    order = np.argsort(number[:size])
+    square = total = 0.0
+    for each in range(size):
+        if each and number[order[each]] != number[order[each - 1]]:
+            square, total = square + total * total, 0.0
+        total += open_rows[order[each]]
+    return float(np.sqrt(square + total * total))
+
+
+# --- bins -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def bin_ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
+    """The fine codes from which and up to which a bin reaches."""
+    end = starts[stratum, each + 1] if each + 1 < starts.shape[1] else top[stratum]
+    return int(starts[stratum, each]), int(end)
+
+
+@compiled
+def _below(mass: float, left: float, right: float, tilt: float) -> float:
+    """The share of a bin below a place on the mass axis."""
+    width = right - left
+    u = (min(max(mass, left), right) - left) / (width if width > 0.0 else 1.0)
+    return u + tilt * (u * u - u)
+
+
+@compiled
+def shares(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
+) -> Floats:
+    """Bins and absent: how much of each lies in ranges of the mass axis."""
+    bins = starts.shape[1]
+    table = np.zeros((chosen.size, bins + 1))
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(bins):
+            begin, end = bin_ends(starts, top, stratum, each)
+            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
+            share = 0.0
+            for pair in range(ranges.shape[0]):
+                share += _below(ranges[pair, 1], left, right, slope) - _below(ranges[pair, 0], left, right, slope)
+            table[number, each] = share
+        table[number, bins] = nulls
+    return table
+
+
+@compiled
+def below(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, place: float) -> Floats:
+    """Bins: how much of each lies below a place on the mass axis."""
+    table = np.empty((chosen.size, starts.shape[1]))
+    for number in range(chosen.size):
+        for each in range(starts.shape[1]):
+            begin, end = bin_ends(starts, top, chosen[number], each)
+            table[number, each] = _below(place, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
+    return table
+
+
+@compiled
+def _between(
+    running: Floats, begin: int, end: int, left: float, right: float, low: float, high: float, at: Floats
+) -> float:
+    """What a running total, which is `at` low and high so much, grows by over the part of a bin in a range."""
+    if not (right > low and left < high):
+        return 0.0
+    lower = running[begin] if left >= low else at[0]
+    upper = running[end] if right <= high else at[1]
+    return float(upper - lower)
+
+
+@compiled
+def measured(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Bins: the share in the ranges, and the mean and the variance of the values there.
+
+    `totals` run over values, squares, and both times their place on the axis.
+    """
+    bins = starts.shape[1]
+    share, mean, variance = (
+        np.zeros((chosen.size, bins)),
+        np.zeros((chosen.size, bins)),
+        np.zeros((chosen.size, bins)),
+    )
+    ends = np.empty((ranges.shape[0], totals.shape[0], 2))
+    for pair in range(ranges.shape[0]):
+        for total in range(totals.shape[0]):
+            ends[pair, total] = np.interp(ranges[pair], mass, totals[total])
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(bins):
+            begin, end = bin_ends(starts, top, stratum, each)
+            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
+            width = right - left if right > left else 1.0
+            flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
+            own = first = second = 0.0
+            for pair in range(ranges.shape[0]):
+                low, high = ranges[pair]
+                own += _below(high, left, right, slope) - _below(low, left, right, slope)
+                if low <= 0.0 and high >= mass[-1]:
+                    grown = totals[:, end] - totals[:, begin]
+                    first += flat * grown[0] + turned * grown[2]
+                    second += flat * grown[1] + turned * grown[3]
+                    continue
+                reach = (begin, end, left, right, low, high)
+                first += flat * _between(totals[0], *reach, ends[pair, 0])
+                first += turned * _between(totals[2], *reach, ends[pair, 2])
+                second += flat * _between(totals[1], *reach, ends[pair, 1])
+                second += turned * _between(totals[3], *reach, ends[pair, 3])
+            share[number, each] = own
+            if own > 0.0:
+                mean[number, each] = first / own
+                variance[number, each] = max(second / own - (first / own) ** 2, 0.0)
+    return share, mean, variance
+
+
+@compiled
+def reached(
+    starts: Codes, top: Codes, counts: Integers, chosen: Integers, covered: Floats, share: Floats
+) -> tuple[int, int]:
+    """The first fine code that counted rows in scope may have, and one past the last; equal where there are none."""
+    lowest, highest = 1 << 30, -1
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(starts.shape[1]):
+            if covered[number] * counts[stratum, each] * share[number, each] > 0.0:
+                begin, end = bin_ends(starts, top, stratum, each)
+                lowest, highest = min(lowest, begin), max(highest, end)
+    return (lowest, highest) if highest >= 0 else (0, 0)
+
+
+# --- the clause -------------------------------------------------------------------------------------------------------
+
+#: A clause is a list of steps, in postfix order: k >= 0 is its k-th leaf, ALL - 2n an AND of the n parts before it,
+#: ANY - 2n an OR of them.
+ALL, ANY = -1, -2
+
+
+@compiled
+def probabilities(
+    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Integers, stratum: Integers
+) -> Floats:
+    """Paths: how probably a row like it satisfies a clause, bins being independent within it.
+
+    `tables` are leaves x strata x (bins and absent), `rows` say where the codes of their features stand.
+    """
+    held, stack = np.empty(column.size), np.empty(steps.size)
+    for path in range(column.size):
+        top = 0
+        for step in steps:
+            if step >= 0:
+                stack[top] = tables[step, stratum[path], codes[rows[step], column[path]]]
+                top += 1
+                continue
+            parts = (-step - 1) >> 1
+            some, product = (-step - 1) & 1 == 0, 1.0
+            for part in range(top - parts, top):
+                product *= stack[part] if some else 1.0 - stack[part]
+            top -= parts
+            stack[top] = product if some else 1.0 - product
+            top += 1
+        held[path] = stack[0]
+    return held
+
+
+@compiled
+def alive(
+    held: Floats, column: Integers, stratum: Integers, weight: Floats
+) -> tuple[Integers, Integers, Integers, Floats, Floats, Floats]:
+    """The paths that may satisfy the clause: which they are, and column, stratum, weight, probability and mass."""
+    size = np.count_nonzero(held)
+    which, own_column, own_stratum = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    own_weight, own_held, mass = np.empty(size), np.empty(size), np.empty(size)
+    at = 0
+    for path in range(held.size):
+        if held[path] != 0.0:
+            which[at], own_column[at], own_stratum[at] = path, column[path], stratum[path]
+            own_weight[at], own_held[at], mass[at] = weight[path], held[path], weight[path] * held[path]
+            at += 1
+    return which, own_column, own_stratum, own_weight, own_held, mass
+
+
+@compiled
+def openness(
+    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Integers, stratum: Integers
+) -> tuple[Floats, Floats]:
+    """Paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
+    once, twice = np.empty(column.size), np.empty(column.size)
+    p, a, j = np.empty(steps.size), np.empty(steps.size), np.empty(steps.size)
+    for path in range(column.size):
+        top = 0
+        for step in steps:
+            if step >= 0:
+                share = tables[step, stratum[path], codes[rows[step], column[path]]]
+                share = min(max(share, 0.0), 1.0)
+                p[top], a[top], j[top] = share, np.sqrt(share * (1.0 - share)), 0.0
+                top += 1
+                continue
+            parts = (-step - 1) >> 1
+            some = (-step - 1) & 1 == 0
+            held, one, two = 1.0, 0.0, 0.0
+            for part in range(top - parts, top):
+                own = p[part] if some else 1.0 - p[part]
+                two = two * own + held * j[part] + one * a[part]
+                one = one * own + held * a[part]
+                held *= own
+            top -= parts
+            p[top], a[top], j[top] = held if some else 1.0 - held, one, two
+            top += 1
+        once[path], twice[path] = a[0], j[0]
+    return once, twice
+
+
+@compiled
+def tabulated(codes: Codes, column: Integers, stratum: Integers, weight: Floats, strata: int, width: int) -> Floats:
+    """Bins, and absent where the width allows it: what the paths there weigh."""
+    table = np.zeros((strata, width))
+    for path in range(column.size):
+        if codes[column[path]] < width:
+            table[stratum[path], codes[column[path]]] += weight[path]
+    return table
+
+
+@compiled
+def gathered(table: Floats, codes: Codes, column: Integers, stratum: Integers) -> Floats:
+    """Paths: what a table says of their bins; 0 where they are absent and it has no column for that."""
+    values = np.zeros(column.size)
+    for path in range(column.size):
+        code = codes[column[path]]
+        if code < table.shape[1]:
+            values[path] = table[stratum[path], code]
+    return values
+
+
+@compiled
+def lumped(
+    cut: Floats, shares: Floats, codes: Codes, column: Integers, stratum: Integers, weight: Floats, mass: Floats
+) -> Floats:
+    """Paths: rows that are on either side of an end that cuts a fine bin, nobody knows, by what of each bin is."""
+    amount = np.zeros(column.size)
+    for path in range(column.size):
+        code, number = codes[column[path]], stratum[path]
+        if code < cut.shape[1]:
+            others = mass[path] / max(shares[number, code], 1e-3)
+            amount[path] = cut[number, code] * min(others, weight[path])
+    return amount
+
+
+@compiled
+def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
+    """Bins and absent: rows that the exact counts lead to expect in scope."""
+    table = np.empty((chosen.size, counts.shape[1]))
+    for number in range(chosen.size):
+        for each in range(counts.shape[1]):
+            table[number, each] = covered[number] * counts[chosen[number], each]
+    return table
