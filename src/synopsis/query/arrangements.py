@@ -17,10 +17,12 @@ BEST, WORST, COUNT, SUM, MEAN, EITHER = range(6)
 
 
 @compiled
-def binned(starts: Codes, top: Codes, counts: Integers, lows: Floats, highs: Floats) -> tuple[Floats, Floats, Floats]:
+def binned(
+    starts: Codes, top: Codes, counts: Integers, edges: Floats, lowest: float, highest: float
+) -> tuple[Floats, Floats, Floats]:
     """Bins x strata: counts (absent last), and the least and the greatest value of each bin; 0 where it is not used.
 
-    `starts` and `counts` are strata x bins; `lows` and `highs` belong to fine bins.
+    `starts` and `counts` are strata x bins. Fine bins lie between edges, from the lowest value to the highest.
     """
     strata, bins = starts.shape
     rows, low, high = np.empty((bins + 1, strata)), np.zeros((bins, strata)), np.zeros((bins, strata))
@@ -30,8 +32,11 @@ def binned(starts: Codes, top: Codes, counts: Integers, lows: Floats, highs: Flo
             begin = int(starts[stratum, each])
             end = int(starts[stratum, each + 1]) if each + 1 < bins else int(top[stratum])
             if end > begin:
-                low[each, stratum] = lows[min(begin, lows.size - 1)]
-                high[each, stratum] = highs[min(end, lows.size) - 1]
+                first, last = min(begin, edges.size), min(end, edges.size + 1) - 1
+                low[each, stratum] = max(edges[first - 1], lowest) if first else lowest
+                # No value of a bin is as high as the edge above it, but none of its highest fine bin is below that.
+                above = min(np.nextafter(edges[last], -np.inf), highest) if last < edges.size else highest
+                high[each, stratum] = max(above, max(edges[last - 1], lowest) if last else lowest)
         rows[bins, stratum] = counts[stratum, bins]
     return rows, low, high
 
@@ -87,6 +92,26 @@ def held_by_leaf(
         least[stratum] = max(sure, total[stratum] - outside_most)
         most[stratum] = min(may_be, total[stratum] - outside_least)
     return least, most
+
+
+@compiled
+def left(
+    total: Floats,
+    inside: Integers,
+    cut: Integers,
+    own_least: Floats,
+    own_most: Floats,
+    others_least: Floats,
+    others_most: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Strata: rows that the scope and what is demanded of others may refuse, and values, at least and at most."""
+    refused, least, most = np.empty(total.size), np.empty(total.size), np.empty(total.size)
+    for stratum in range(total.size):
+        refused[stratum] = total[stratum] - inside[stratum] + total[stratum] - others_least[stratum]
+        least[stratum] = max(own_least[stratum] - refused[stratum], 0.0)
+        in_scope = inside[stratum] + cut[stratum]
+        most[stratum] = min(min(own_most[stratum], others_most[stratum]), in_scope)
+    return refused, least, most
 
 
 @compiled

@@ -6,7 +6,8 @@ Within a bin rows are spread as all rows are, but for a slope: they are laid out
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,9 @@ else:
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
 
+#: Ranges come again: in the next statistic, and in the next question.
+_REMEMBERED = 512
+
 
 @dataclass(frozen=True)
 class Bins:
@@ -39,7 +43,6 @@ class Bins:
     top: Codes
     tilt: weighing.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
     chosen: Integers  #: the strata in scope
-    _on_axis: dict[Ranges, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers) -> Bins:
@@ -48,31 +51,17 @@ class Bins:
 
     def on_axis(self, ranges: Ranges) -> Floats:
         """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
-        if ranges not in self._on_axis:
-            self._on_axis[ranges] = np.array(self._laid_out(ranges), np.float64).reshape(-1, 2)
-        return self._on_axis[ranges]
-
-    def _laid_out(self, ranges: Ranges) -> list[Interval]:
-        if ranges == EVERYWHERE:
-            return [(0.0, float(self.axis.mass[-1]))]
-        step = self.axis.step
-        if not step:
-            edges = [(low, high) for low, high in ranges]
-        else:
-            steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
-            edges = [(low * step, high * step) for low, high in steps]
-        found = ((self.axis.below(low, included=False), self.axis.below(high, included=True)) for low, high in edges)
-        return [(low, high) for low, high in found if high > low]
+        return _on_axis(self.axis, ranges)
 
     def shares(self, ranges: Ranges, *, nulls: bool) -> Floats:
         """Strata x (bins and absent): the share of each that is in the ranges."""
         own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
         return weighing.shares(*own, self.on_axis(ranges), float(nulls))
 
-    def measured(self, ranges: Ranges) -> tuple[Floats, Floats, Floats]:
-        """Strata x bins: the share in the ranges, and the mean and variance of the values there."""
-        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals)
-        return weighing.measured(*own, self.on_axis(ranges))
+    @property
+    def parts(self) -> tuple[Codes, Codes, weighing.Tilts, Integers, Floats, Floats]:
+        """All of it, in the order in which `weighing` takes it."""
+        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals
 
     def below(self, mass: float) -> Floats:
         """Of each bin: the share below a place on the mass axis."""
@@ -80,38 +69,58 @@ class Bins:
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        mass, found = self.axis.mass, []
-        for end in set(self.on_axis(ranges).ravel().tolist()):
-            code = int(mass.searchsorted(end, side="right")) - 1
-            if 0 <= code < mass.size - 1 and mass[code] < end:
-                begin, after = float(mass[code]), float(mass[code + 1])
-                left_open = self._left_open(code, (end - begin) / (after - begin))
-                if left_open > NEAR:
-                    found.append(left_open * (self.below(after) - self.below(begin)))
-        return found
-
-    def _left_open(self, code: int, part: float) -> float:
-        """How much of a fine bin may be on the other side of an end that cuts it after this part.
-
-        All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
-        """
-        axis = self.axis
-        low, high = float(axis.low[code]), float(axis.high[code])
-        mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
-        reach = max(min(mean - low, high - mean), axis.step / 2)
-        value = low + part * (high - low)
-        near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
-        return max(math.sqrt(part * (1.0 - part)), abs(part - near) / influences.LUMPS)
+        return [left_open * (self.below(end) - self.below(begin)) for begin, end, left_open in _cut(self.axis, ranges)]
 
     def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
         """The distribution on the mass axis of so much mass in every bin, of values that lie in the ranges."""
         own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
-        return mixtures.mixed(*mixtures.pieces(*own, mass, self.on_axis(ranges)))
+        return mixtures.mixed(*weighing.pieces(*own, mass, self.on_axis(ranges)))
 
     def ends(self, counts: Integers, covered: Floats, share: Floats) -> Interval | None:
         """The least and the greatest value of bins that have rows in scope; None where there are none."""
         begin, end = weighing.reached(self.starts, self.top, counts, self.chosen, covered, share)
         return (float(self.axis.low[begin]), float(self.axis.high[end - 1])) if end > begin else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
+    if ranges == EVERYWHERE:
+        return np.array([(0.0, float(axis.mass[-1]))])
+    step = axis.step
+    if not step:
+        edges = [(low, high) for low, high in ranges]
+    else:
+        steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
+        edges = [(low * step, high * step) for low, high in steps]
+    found = ((axis.below(low, included=False), axis.below(high, included=True)) for low, high in edges)
+    return np.array([(low, high) for low, high in found if high > low], np.float64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _cut(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
+    """Every fine bin that an end of the ranges cuts: where it begins and ends, and how much of it is left open."""
+    mass, found = axis.mass, []
+    for end in set(_on_axis(axis, ranges).ravel().tolist()):
+        code = int(mass.searchsorted(end, side="right")) - 1
+        if 0 <= code < mass.size - 1 and mass[code] < end:
+            begin, after = float(mass[code]), float(mass[code + 1])
+            left_open = _left_open(axis, code, (end - begin) / (after - begin))
+            if left_open > NEAR:
+                found.append((begin, after, left_open))
+    return tuple(found)
+
+
+def _left_open(axis: MassAxis, code: int, part: float) -> float:
+    """How much of a fine bin may be on the other side of an end that cuts it after this part.
+
+    All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
+    """
+    low, high = float(axis.low[code]), float(axis.high[code])
+    mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
+    reach = max(min(mean - low, high - mean), axis.step / 2)
+    value = low + part * (high - low)
+    near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
+    return max(math.sqrt(part * (1.0 - part)), abs(part - near) / influences.LUMPS)
 
 
 def _lowest_step(low: float, step: float) -> float:

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from synopsis.query.bins import Bins
-from synopsis.query.inference import NORMAL, Interval, dot, student, within, worth
+from synopsis.query.inference import NORMAL, Interval, dot, student, within
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
@@ -66,6 +66,10 @@ class _Live(NamedTuple):
     weight: Floats
     held: Floats  #: how probably a row like it does
     mass: Floats  #: rows that it stands for and that do
+    once: Floats  #: how far being selected is open
+    twice: Floats  #: how far that hangs on two open questions at once
+    total: float  #: of all masses
+    worth: float  #: how many paths of equal weight would tell as much
 
 
 class _Luck(NamedTuple):
@@ -75,6 +79,11 @@ class _Luck(NamedTuple):
     stratum: Integers
     weight: Floats
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
+
+
+#: Reach of paths; positions, strata, weights, probabilities and worth of live ones, how far they are open, once and
+#: twice, and in lumps; parts of days and places of paths. In this order `influences` takes them.
+_About = tuple[Floats, Integers, Integers, Floats, Floats, float, Floats, Floats, Floats, Floats, Integers]
 
 
 class Estimates:
@@ -178,7 +187,7 @@ class Estimates:
     def _program(self) -> tuple[Integers, Floats, Integers]:
         """The clause in steps, a table for every leaf, and where the codes of its feature stand."""
         leaves: list[Leaf] = []
-        steps = np.array(_steps(self._clause, leaves))
+        steps = np.array([] if self._anything else _steps(self._clause, leaves), np.int64)
         tables = np.stack([self._shares(leaf) for leaf in leaves]) if leaves else np.empty((0, 0, 0))
         return steps, tables, np.array([self._position(leaf.feature) for leaf in leaves], np.int64)
 
@@ -193,19 +202,9 @@ class Estimates:
     @cached_property
     def _live(self) -> _Live:
         paths = self._paths
-        return _Live(*weighing.alive(self._held, paths.column, paths.stratum, paths.weight))
-
-    @cached_property
-    def _worth(self) -> float:
-        """How many live paths of equal weight would tell as much."""
-        return worth(self._live.mass)
-
-    @cached_property
-    def _joint(self) -> tuple[Floats, Floats]:
-        """Live paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
-        if self._anything:
-            return _NONE, _NONE
-        return weighing.openness(*self._program, self._strata.codes, self._live.column, self._live.stratum)
+        own = (paths.column, paths.stratum, paths.weight, self._held)
+        whole, real, total, worth = weighing.alive(*(*self._program, self._strata.codes, *own))
+        return _Live._make((*whole, *real, total, worth))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -267,8 +266,7 @@ class Estimates:
         if feature not in self._corrections:
             table, luck = self._expected(feature), self._luck
             if luck.weight.size:
-                size = (self._rows.size, self._strata.bins + 1)
-                table = table + weighing.tabulated(self._codes(feature), luck.column, luck.stratum, luck.weight, *size)
+                table = weighing.lucky(table, self._codes(feature), luck.column, luck.stratum, luck.weight)
             self._corrections[feature] = table
         return self._corrections[feature]
 
@@ -284,7 +282,7 @@ class Estimates:
             return self._total
         if isinstance(self._clause, Leaf):
             return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._live.mass.sum())
+        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -292,17 +290,16 @@ class Estimates:
         if known is not None:
             return known
         bins, own = self.bins(feature), reachable(self._clause, feature)
-        share, mean, variance = bins.measured(own.ranges)
+        counted, paths = _NO_TABLE, (_NOBODY, _NOBODY, _NONE)
         if self._exact(feature):
-            mass = self._corrected(feature)[:, :-1] * share
+            counted = self._corrected(feature)
         elif not self._paths.weight.size:
-            others = self._alone(parted(self._clause, feature)[1])
-            mass = self._expected(feature)[:, :-1] * share * others[:, None]
+            counted = self._expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
         else:
-            live = self._live
-            size = (self._rows.size, self._strata.bins)
-            mass = weighing.tabulated(self._codes(feature), live.column, live.stratum, live.mass, *size)
-        found = Numbers(mass, mean, variance, share, bins, own.ranges, self, feature)
+            paths = self._live.column, self._live.stratum, self._live.mass
+        given = (bins.on_axis(own.ranges), counted, self._codes(feature), *paths)
+        (share, mean, noise, mass), count, average, variance = weighing.numbered(*(*bins.parts, *given))
+        found = Numbers(mass, mean, noise, share, count, average, variance, bins, own.ranges, self, feature)
         self._numbers[feature] = found
         return found
 
@@ -353,14 +350,13 @@ class Estimates:
             feature, shares, luck = self._clause.feature, self._shares(self._clause), self._luck
             met, reach = weighing.gathered(shares, self._codes(feature), luck.column, luck.stratum), luck.reach
             skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
-        rate = count / max(total, 1.0)
-        chosen, rest, usual = influences.of_count(met, reach, held, paths.weight, rate, paths.part, paths.place)
+        rate, live = count / max(total, 1.0), self._live
+        given = (met, reach, held, paths.weight, rate, paths.part, paths.place, live.weight, live.twice, self._lumps)
+        chosen, rest, usual = influences.of_count(*given)
         usual = usual / total if total > 0 else 0.0  # what a row that is rarely met stands for
         doubt = influences.DOUBT
         each = (chosen + doubt * usual**2) / (count + doubt * usual) if usual > 0 else 0.0
         rest += (self._edge * rate / NORMAL) ** 2
-        rest += (influences.TOGETHER * dot(self._live.weight, self._joint[1])) ** 2
-        rest += influences.LUMPS**2 * float((self._lumps.sum(axis=1) ** 2).sum())
         t = NORMAL
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
@@ -393,25 +389,17 @@ class Estimates:
         return weight * self._total if self._stray else influences.reaches(weight, self._paths.part)
 
     @cached_property
-    def _about(
-        self,
-    ) -> tuple[Floats, Integers, Integers, Floats, Floats, float, Floats, Floats, Floats, Floats, Integers]:
-        """What the error of any statistic depends on, in the order in which `influences` takes it."""
+    def _about(self) -> _About:
+        """What the error of any statistic depends on."""
         live, paths = self._live, self._paths
-        return (
-            *(self._reach, live.which, live.stratum, live.weight, live.held, self._worth),
-            *(*self._joint, self._lumps, paths.part, paths.place),
-        )
-
-    def half_by_path(self, influence: Floats, noise: Floats, usual: float) -> float:
-        """Half the width of a statistic's interval, given by what a row like each live path would change it by.
-
-        `noise` is the variance of that within its bins, `usual` its mean square without the condition.
-        """
-        return self._half(*influences.of_paths(influence, noise, usual, *self._about))
+        joint = (_NONE, _NONE) if self._anything else (live.once, live.twice)
+        known = (self._reach, live.which, live.stratum, live.weight, live.held, live.worth)
+        return *known, *joint, self._lumps, paths.part, paths.place
 
     def half_by_bin(self, feature: int, share: Floats, influence: Floats, noise: Floats) -> tuple[float, float]:
-        """The same, given by the bins of a feature: strata x bins; and what bins below nothing were cut off for.
+        """Half the width of a statistic's interval, and what bins below nothing were cut off for.
+
+        `influence` is what a row in each bin would change it by, `noise` the variance of that: strata x bins.
 
         Where exact counts help, the paths' luck was taken out of the statistic.
         """
@@ -425,7 +413,8 @@ class Estimates:
         return self._half(square, chosen, freedom), skew
 
     def _half(self, square: float, chosen: float, freedom: float) -> float:
-        return student(min(self._worth, freedom + 1.0) if chosen > 0 else self._worth) * math.sqrt(square)
+        worth = self._live.worth
+        return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
 
     def correlation_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the correlation lies, by Fisher's transformation."""
@@ -433,8 +422,8 @@ class Estimates:
         r = pair.correlation
         if math.isnan(r) or not pair.paths.size:
             return (-1.0, 1.0) if self._rows.size else (math.nan, math.nan)
-        own = influences.of_correlation(pair.paths, r, pair.square, pair.other, pair.total)
-        half = self.half_by_path(*own, (1.0 - r * r) ** 2 / pair.total**2) / max(1.0 - r * r, 1e-3)
+        own = (pair.paths, r, pair.square, pair.other, pair.total)
+        half = self._half(*influences.of_correlation(*(*own, *self._about))) / max(1.0 - r * r, 1e-3)
         middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
         unseen *= _UNSEEN
         low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
@@ -449,8 +438,8 @@ class Estimates:
         if not pair.paths.size:
             most = math.sqrt(pair.square * pair.other)
             return within(pair.covariance, -most, most)
-        own = influences.of_covariance(pair.paths, pair.covariance, pair.total)
-        half = self.half_by_path(*own, pair.square * pair.other / pair.total**2)
+        own = (pair.paths, pair.covariance, pair.square, pair.other, pair.total)
+        half = self._half(*influences.of_covariance(*(*own, *self._about)))
         low, high = pair.covariance - half, pair.covariance + half
         if not math.isnan(r):
             low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
@@ -538,19 +527,13 @@ class Numbers:
     mean: Floats
     noise: Floats  #: the variance of the values in each bin
     share: Floats  #: how much of each bin the condition leaves
+    count: float  #: rows that have the feature
+    average: float  #: MEAN; NaN where there is nothing
+    variance: float  #: VARIANCE, of all rows; NaN where there is nothing
     bins: Bins
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
     feature: int
-
-    @cached_property
-    def _moments(self) -> tuple[float, float, float]:
-        return influences.moments(self.mass, self.mean, self.noise)
-
-    @property
-    def count(self) -> float:
-        """Rows that have the feature."""
-        return self._moments[0]
 
     @cached_property
     def sum(self) -> float:
@@ -560,17 +543,7 @@ class Numbers:
         whole = self.estimates
         if whole._exact(self.feature) or not isinstance(whole._clause, Leaf) or self._unheard:
             return self.average * self.count
-        return self.average * self.count * whole.count() / float(whole._live.mass.sum())
-
-    @property
-    def average(self) -> float:
-        """MEAN; NaN where there is nothing."""
-        return self._moments[1]
-
-    @property
-    def variance(self) -> float:
-        """VARIANCE, of all rows; NaN where there is nothing."""
-        return self._moments[2]
+        return self.average * self.count * whole.count() / whole._live.total
 
     @cached_property
     def deviation(self) -> float:

@@ -17,12 +17,6 @@ def within(estimate: float, low: float, high: float) -> Interval:
     return min(low, estimate), max(high, estimate)
 
 
-def worth(mass: Floats) -> float:
-    """How many paths of equal weight would tell as much (Kish 1965)."""
-    total = float(mass.sum())
-    return total * total / dot(mass, mass) if total > 0 else 0.0
-
-
 def student(paths: float) -> float:
     """97.5% of Student's distribution, of so many paths, lie below this (Abramowitz & Stegun 26.7.5).
 

@@ -146,7 +146,7 @@ def _square(
 
 
 @compiled
-def of_paths(
+def _of_paths(
     influence: Floats,
     noise: Floats,
     usual: float,
@@ -228,12 +228,27 @@ def of_bins(
 
 @compiled
 def of_count(
-    met: Floats, met_reach: Floats, held: Floats, weight: Floats, rate: float, part: Floats, place: Integers
+    met: Floats,
+    met_reach: Floats,
+    held: Floats,
+    weight: Floats,
+    rate: float,
+    part: Floats,
+    place: Integers,
+    live_weight: Floats,
+    twice: Floats,
+    lumps: Floats,
 ) -> tuple[float, float, float]:
     """Of a count: squared errors by the choice of paths and by all else of paths, and the sum of their reach."""
     chosen, _ = _differing(met_reach, met)
     everyone = np.arange(held.size)
     rest = _in_bins(weight, held * (1.0 - held), everyone, place) + _of_hours(weight, held - rate, everyone, part)
+    both = 0.0
+    for path in range(twice.size):
+        both += live_weight[path] * twice[path]
+    rest += (TOGETHER * both) ** 2
+    for cut in range(lumps.shape[0]):
+        rest += (LUMPS * lumps[cut].sum()) ** 2
     return chosen, rest, met_reach.sum()
 
 
@@ -244,23 +259,6 @@ def reaches(weight: Floats, part: Floats) -> Floats:
     for path in range(weight.size):
         reach[path] = max(weight[path] * (weight[path] - (part[path] if part.size else 1.0)), 0.0)
     return reach
-
-
-@compiled
-def moments(mass: Floats, mean: Floats, noise: Floats) -> tuple[float, float, float]:
-    """Count, mean and variance of values in bins; NaN where there is nothing."""
-    count = total = spread = 0.0
-    for number in range(mass.shape[0]):
-        for each in range(mass.shape[1]):
-            count += mass[number, each]
-            total += mass[number, each] * mean[number, each]
-    if not count > 0.0:
-        return count, np.nan, np.nan
-    average = total / count
-    for number in range(mass.shape[0]):
-        for each in range(mass.shape[1]):
-            spread += mass[number, each] * (noise[number, each] + (mean[number, each] - average) ** 2)
-    return count, average, spread / count
 
 
 @compiled
@@ -312,24 +310,60 @@ def paired(
 
 
 @compiled
-def of_correlation(paths: Floats, r: float, square: float, other: float, total: float) -> tuple[Floats, Floats]:
-    """Paths: their influence on a correlation, and the variance of that within their bins."""
-    influence, noise = np.empty(paths.shape[1]), np.empty(paths.shape[1])
-    one, two = np.sqrt(square), np.sqrt(other)
-    for path in range(paths.shape[1]):
-        x, y = paths[0, path] / one, paths[1, path] / two
-        vx, vy, present = paths[2, path] / square, paths[3, path] / other, paths[4, path]
+def of_correlation(
+    paths: Floats,
+    r: float,
+    one: float,
+    two: float,
+    total: float,
+    reach: Floats,
+    alive: Integers,
+    stratum: Integers,
+    weight: Floats,
+    held: Floats,
+    worth: float,
+    once: Floats,
+    twice: Floats,
+    lumps: Floats,
+    part: Floats,
+    place: Integers,
+) -> tuple[float, float, float]:
+    """Of a correlation, given variances and rows: squared error, the part that comes from the choice, freedom."""
+    influence, noise = np.empty(alive.size), np.empty(alive.size)
+    for path in range(alive.size):
+        x, y = paths[0, path] / np.sqrt(one), paths[1, path] / np.sqrt(two)
+        vx, vy, present = paths[2, path] / one, paths[3, path] / two, paths[4, path]
         influence[path] = (x * y - r * (x * x + vx + y * y + vy) / 2) * present / total
         noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * present / total**2
-    return influence, noise
+    usual = (1.0 - r * r) ** 2 / total**2
+    live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
+    return _of_paths(influence, noise, usual, reach, *live)
 
 
 @compiled
-def of_covariance(paths: Floats, covariance: float, total: float) -> tuple[Floats, Floats]:
-    """Paths: their influence on a covariance, and the variance of that within their bins."""
-    influence, noise = np.empty(paths.shape[1]), np.empty(paths.shape[1])
-    for path in range(paths.shape[1]):
+def of_covariance(
+    paths: Floats,
+    covariance: float,
+    one: float,
+    two: float,
+    total: float,
+    reach: Floats,
+    alive: Integers,
+    stratum: Integers,
+    weight: Floats,
+    held: Floats,
+    worth: float,
+    once: Floats,
+    twice: Floats,
+    lumps: Floats,
+    part: Floats,
+    place: Integers,
+) -> tuple[float, float, float]:
+    """The same of a covariance."""
+    influence, noise = np.empty(alive.size), np.empty(alive.size)
+    for path in range(alive.size):
         x, y, vx, vy, present = paths[0, path], paths[1, path], paths[2, path], paths[3, path], paths[4, path]
         influence[path] = TAILS * (x * y - covariance) * present / total
         noise[path] = (vx * y * y + vy * x * x + vx * vy) * present / total**2
-    return influence, noise
+    live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
+    return _of_paths(influence, noise, one * two / total**2, reach, *live)

@@ -6,13 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synopsis.query.weighing import Tilts, bin_ends
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import Codes
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
-
-_TILT = TILT_LIMIT / TILT_STEPS
 
 
 class Mixture(NamedTuple):
@@ -21,36 +16,6 @@ class Mixture(NamedTuple):
     ends: Floats
     reached: Floats
     slope: Floats  #: beyond each end
-
-
-@compiled
-def pieces(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, axis: Floats, mass: Floats, ranges: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Bins with a slope as flat pieces: where each begins and ends on the mass axis, and its mass.
-
-    A bin has two, one either side of its middle; where one range cuts it, all of its mass is within the range.
-    """
-    size = 2 * np.count_nonzero(mass > 0.0)
-    low, high, weight = np.empty(size), np.empty(size), np.empty(size)
-    at = 0
-    for number in range(chosen.size):
-        for each in range(starts.shape[1]):
-            own = mass[number, each]
-            if not own > 0.0:
-                continue
-            begin, end = bin_ends(starts, top, chosen[number], each)
-            left, right = axis[begin], axis[end]
-            if ranges.shape[0] == 1:
-                low[at], weight[at] = max(left, ranges[0, 0]), own
-                high[at] = max(min(right, ranges[0, 1]), low[at])
-                at += 1
-                continue
-            middle, upper = (left + right) / 2, 0.5 + tilt[chosen[number], each] * _TILT / 4
-            low[at], high[at], weight[at] = left, max(middle, left), own * (1 - upper)
-            low[at + 1], high[at + 1], weight[at + 1] = middle, max(right, middle), own * upper
-            at += 2
-    return low[:at], high[:at], weight[:at]
 
 
 def mixed(low: Floats, high: Floats, mass: Floats) -> Mixture:

@@ -178,13 +178,7 @@ def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
     """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
     chosen = np.ones(summary.latitude.size, np.bool_)
     if scope.prefixes is not None:
-        chosen &= False
-        by_length: dict[int, list[int]] = {}
-        for prefix in scope.prefixes:
-            by_length.setdefault(len(prefix), []).append(geohash.parse(prefix)[0])
-        for length, cells in by_length.items():
-            own = geohash.encode(summary.latitude, summary.longitude, length * geohash.BITS_PER_CHARACTER)
-            chosen |= np.isin(own, cells)
+        chosen = geohash.within(scope.prefixes, summary.latitude, summary.longitude)
     for shape in scope.shapes:
         chosen &= shape.holds(summary.latitude, summary.longitude)
     return chosen
@@ -440,7 +434,7 @@ def _gathered(values: list[Value], *, is_count: bool) -> Values:
         np.float64,
     ).reshape(-1, 5)
     words = np.array([_WORDS[value.guarantee] for value in values], np.int8)
-    numbers = table[:, :3]
+    numbers: NDArray[Any] = table[:, :3]
     if is_count:
         numbers = np.array([(each.estimate, each.low, each.high) for each in values], np.int64).reshape(-1, 3)
     return Values(numbers[:, 0], numbers[:, 1], numbers[:, 2], words, table[:, 3:])

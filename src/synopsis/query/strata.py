@@ -121,7 +121,8 @@ class Histogram:
     def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int) -> Histogram:
         """What the strata of a summary count of a feature, which stands at `position` in them."""
         own = (strata.starts[position], strata.top[position], strata.counts[position])
-        rows, low, high = arrangements.binned(*own, *scales.ranges(feature))
+        ends = (scales.quantizers[feature].edges, float(scales.low[feature]), float(scales.high[feature]))
+        rows, low, high = arrangements.binned(*(*own, *ends))
         counts, absent = rows[:-1], rows[-1]
         return cls(counts, counts, absent, absent, low, high)
 
@@ -244,6 +245,9 @@ class Selection:
         """For how many rows of each stratum a clause holds, in scope or not."""
         if isinstance(clause, Leaf):
             return self.leaf(clause)[1:]
+        if not clause.parts:
+            nothing = np.zeros(self.total.size)
+            return (self.total, self.total) if isinstance(clause, AllOf) else (nothing, nothing)
         parts = [self.held(part) for part in clause.parts]
         if isinstance(clause, AllOf):
             refused = reduce(np.add, (self.total - least for least, _ in parts), np.zeros(self.total.size))
@@ -307,9 +311,10 @@ class SelectedValues:
         reach = own & reachable(others, own.feature)
         if reach != own:
             self._covered, _, own_most = selection.leaf(reach)
-        self._refused = self._total - self._strata.inside + self._total - others_least
-        self._least = np.maximum(own_least - self._refused, 0.0)
-        self._most = np.minimum(np.minimum(own_most, others_most), self._strata.inside + self._strata.cut)
+        self._refused, self._least, self._most = arrangements.left(
+            *(self._total, self._strata.inside, self._strata.cut),
+            *(own_least, own_most, others_least, others_most),
+        )
 
     def count(self) -> Interval:
         """COUNT(x): how many values there are."""

@@ -167,7 +167,7 @@ def edge(day: Integers, day_rows: Integers, covered: Floats) -> float:
 
 
 @compiled
-def bin_ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
+def _ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
     """The fine codes from which and up to which a bin reaches."""
     end = starts[stratum, each + 1] if each + 1 < starts.shape[1] else top[stratum]
     return int(starts[stratum, each]), int(end)
@@ -191,7 +191,7 @@ def shares(
     for number in range(chosen.size):
         stratum = chosen[number]
         for each in range(bins):
-            begin, end = bin_ends(starts, top, stratum, each)
+            begin, end = _ends(starts, top, stratum, each)
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             share = 0.0
             for pair in range(ranges.shape[0]):
@@ -207,7 +207,7 @@ def below(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats
     table = np.empty((chosen.size, starts.shape[1]))
     for number in range(chosen.size):
         for each in range(starts.shape[1]):
-            begin, end = bin_ends(starts, top, chosen[number], each)
+            begin, end = _ends(starts, top, chosen[number], each)
             table[number, each] = _below(place, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
     return table
 
@@ -225,52 +225,6 @@ def _between(
 
 
 @compiled
-def measured(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Bins: the share in the ranges, and the mean and the variance of the values there.
-
-    `totals` run over values, squares, and both times their place on the axis.
-    """
-    bins = starts.shape[1]
-    share, mean, variance = (
-        np.zeros((chosen.size, bins)),
-        np.zeros((chosen.size, bins)),
-        np.zeros((chosen.size, bins)),
-    )
-    ends = np.empty((ranges.shape[0], totals.shape[0], 2))
-    for pair in range(ranges.shape[0]):
-        for total in range(totals.shape[0]):
-            ends[pair, total] = np.interp(ranges[pair], mass, totals[total])
-    for number in range(chosen.size):
-        stratum = chosen[number]
-        for each in range(bins):
-            begin, end = bin_ends(starts, top, stratum, each)
-            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
-            width = right - left if right > left else 1.0
-            flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
-            own = first = second = 0.0
-            for pair in range(ranges.shape[0]):
-                low, high = ranges[pair]
-                own += _below(high, left, right, slope) - _below(low, left, right, slope)
-                if low <= 0.0 and high >= mass[-1]:
-                    grown = totals[:, end] - totals[:, begin]
-                    first += flat * grown[0] + turned * grown[2]
-                    second += flat * grown[1] + turned * grown[3]
-                    continue
-                reach = (begin, end, left, right, low, high)
-                first += flat * _between(totals[0], *reach, ends[pair, 0])
-                first += turned * _between(totals[2], *reach, ends[pair, 2])
-                second += flat * _between(totals[1], *reach, ends[pair, 1])
-                second += turned * _between(totals[3], *reach, ends[pair, 3])
-            share[number, each] = own
-            if own > 0.0:
-                mean[number, each] = first / own
-                variance[number, each] = max(second / own - (first / own) ** 2, 0.0)
-    return share, mean, variance
-
-
-@compiled
 def reached(
     starts: Codes, top: Codes, counts: Integers, chosen: Integers, covered: Floats, share: Floats
 ) -> tuple[int, int]:
@@ -280,9 +234,39 @@ def reached(
         stratum = chosen[number]
         for each in range(starts.shape[1]):
             if covered[number] * counts[stratum, each] * share[number, each] > 0.0:
-                begin, end = bin_ends(starts, top, stratum, each)
+                begin, end = _ends(starts, top, stratum, each)
                 lowest, highest = min(lowest, begin), max(highest, end)
     return (lowest, highest) if highest >= 0 else (0, 0)
+
+
+@compiled
+def pieces(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, axis: Floats, mass: Floats, ranges: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Bins with a slope as flat pieces: where each begins and ends on the mass axis, and its mass.
+
+    A bin has two, one either side of its middle; where one range cuts it, all of its mass is within the range.
+    """
+    size = 2 * np.count_nonzero(mass > 0.0)
+    low, high, weight = np.empty(size), np.empty(size), np.empty(size)
+    at = 0
+    for number in range(chosen.size):
+        for each in range(starts.shape[1]):
+            own = mass[number, each]
+            if not own > 0.0:
+                continue
+            begin, end = _ends(starts, top, chosen[number], each)
+            left, right = axis[begin], axis[end]
+            if ranges.shape[0] == 1:
+                low[at], weight[at] = max(left, ranges[0, 0]), own
+                high[at] = max(min(right, ranges[0, 1]), low[at])
+                at += 1
+                continue
+            middle, upper = (left + right) / 2, 0.5 + tilt[chosen[number], each] * _TILT / 4
+            low[at], high[at], weight[at] = left, max(middle, left), own * (1 - upper)
+            low[at + 1], high[at + 1], weight[at + 1] = middle, max(right, middle), own * upper
+            at += 2
+    return low[:at], high[:at], weight[:at]
 
 
 # --- the clause -------------------------------------------------------------------------------------------------------
@@ -320,23 +304,6 @@ def probabilities(
 
 
 @compiled
-def alive(
-    held: Floats, column: Integers, stratum: Integers, weight: Floats
-) -> tuple[Integers, Integers, Integers, Floats, Floats, Floats]:
-    """The paths that may satisfy the clause: which they are, and column, stratum, weight, probability and mass."""
-    size = np.count_nonzero(held)
-    which, own_column, own_stratum = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    own_weight, own_held, mass = np.empty(size), np.empty(size), np.empty(size)
-    at = 0
-    for path in range(held.size):
-        if held[path] != 0.0:
-            which[at], own_column[at], own_stratum[at] = path, column[path], stratum[path]
-            own_weight[at], own_held[at], mass[at] = weight[path], held[path], weight[path] * held[path]
-            at += 1
-    return which, own_column, own_stratum, own_weight, own_held, mass
-
-
-@compiled
 def openness(
     steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Integers, stratum: Integers
 ) -> tuple[Floats, Floats]:
@@ -368,13 +335,121 @@ def openness(
 
 
 @compiled
-def tabulated(codes: Codes, column: Integers, stratum: Integers, weight: Floats, strata: int, width: int) -> Floats:
-    """Bins, and absent where the width allows it: what the paths there weigh."""
-    table = np.zeros((strata, width))
-    for path in range(column.size):
-        if codes[column[path]] < width:
-            table[stratum[path], codes[column[path]]] += weight[path]
-    return table
+def alive(
+    steps: Integers,
+    tables: Floats,
+    rows: Integers,
+    codes: Codes,
+    column: Integers,
+    stratum: Integers,
+    weight: Floats,
+    held: Floats,
+) -> tuple[Integers, Floats, float, float]:
+    """The paths that may satisfy the clause: which they are, column and stratum; then of each
+
+    weight, probability, mass, and how far being selected is open, once and twice. Then the sum of the masses, and how
+    many paths of equal weight would tell as much (Kish 1965).
+    """
+    size = np.count_nonzero(held)
+    whole, real = np.empty((3, size), np.int64), np.zeros((5, size))
+    at, total, square = 0, 0.0, 0.0
+    for path in range(held.size):
+        if held[path] != 0.0:
+            mass = weight[path] * held[path]
+            whole[0, at], whole[1, at], whole[2, at] = path, column[path], stratum[path]
+            real[0, at], real[1, at], real[2, at] = weight[path], held[path], mass
+            total, square = total + mass, square + mass * mass
+            at += 1
+    if steps.size:
+        real[3], real[4] = openness(steps, tables, rows, codes, whole[1], whole[2])
+    return whole, real, total, total * total / square if total > 0.0 else 0.0
+
+
+@compiled
+def measured(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
+) -> Floats:
+    """Bins: the share in the ranges, the mean and the variance of the values there, and room for one table more.
+
+    `totals` run over values, squares, and both times their place on the axis.
+    """
+    bins = starts.shape[1]
+    tables = np.zeros((4, chosen.size, bins))
+    share, mean, variance = tables[0], tables[1], tables[2]
+    ends = np.empty((ranges.shape[0], totals.shape[0], 2))
+    for pair in range(ranges.shape[0]):
+        for total in range(totals.shape[0]):
+            ends[pair, total] = np.interp(ranges[pair], mass, totals[total])
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(bins):
+            begin, end = _ends(starts, top, stratum, each)
+            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
+            width = right - left if right > left else 1.0
+            flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
+            own = first = second = 0.0
+            for pair in range(ranges.shape[0]):
+                low, high = ranges[pair]
+                own += _below(high, left, right, slope) - _below(low, left, right, slope)
+                if low <= 0.0 and high >= mass[-1]:
+                    grown = totals[:, end] - totals[:, begin]
+                    first += flat * grown[0] + turned * grown[2]
+                    second += flat * grown[1] + turned * grown[3]
+                    continue
+                reach = (begin, end, left, right, low, high)
+                first += flat * _between(totals[0], *reach, ends[pair, 0])
+                first += turned * _between(totals[2], *reach, ends[pair, 2])
+                second += flat * _between(totals[1], *reach, ends[pair, 1])
+                second += turned * _between(totals[3], *reach, ends[pair, 3])
+            share[number, each] = own
+            if own > 0.0:
+                mean[number, each] = first / own
+                variance[number, each] = max(second / own - (first / own) ** 2, 0.0)
+    return tables
+
+
+@compiled
+def numbered(
+    starts: Codes,
+    top: Codes,
+    tilt: Tilts,
+    chosen: Integers,
+    axis: Floats,
+    totals: Floats,
+    ranges: Floats,
+    counted: Floats,
+    codes: Codes,
+    column: Integers,
+    stratum: Integers,
+    weight: Floats,
+) -> tuple[Floats, float, float, float]:
+    """The numbers of a feature in ranges, by bin: share, mean, variance and mass; count, mean and variance of all.
+
+    The mass is what is `counted` in each bin, or else what paths there weigh.
+    """
+    tables = measured(starts, top, tilt, chosen, axis, totals, ranges)
+    share, mean, noise, mass = tables[0], tables[1], tables[2], tables[3]
+    bins = starts.shape[1]
+    if counted.size:
+        for number in range(chosen.size):
+            for each in range(bins):
+                mass[number, each] = counted[number, each] * share[number, each]
+    else:
+        for path in range(column.size):
+            if codes[column[path]] < bins:
+                mass[stratum[path], codes[column[path]]] += weight[path]
+    count = total = spread = 0.0
+    for number in range(chosen.size):
+        for each in range(bins):
+            count += mass[number, each]
+            total += mass[number, each] * mean[number, each]
+    if not count > 0.0:
+        return tables, count, np.nan, np.nan
+    average = total / count
+    for number in range(chosen.size):
+        for each in range(bins):
+            spread += mass[number, each] * (noise[number, each] + (mean[number, each] - average) ** 2)
+    return tables, count, average, spread / count
 
 
 @compiled
@@ -410,3 +485,12 @@ def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
         for each in range(counts.shape[1]):
             table[number, each] = covered[number] * counts[chosen[number], each]
     return table
+
+
+@compiled
+def lucky(expected: Floats, codes: Codes, column: Integers, stratum: Integers, weight: Floats) -> Floats:
+    """Bins and absent: rows that are expected, and what the paths there weigh besides."""
+    table = np.zeros_like(expected)
+    for path in range(column.size):
+        table[stratum[path], codes[column[path]]] += weight[path]
+    return expected + table

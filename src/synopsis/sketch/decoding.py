@@ -28,6 +28,8 @@ BINS = 3
 @compiled
 def _number(plain: Bytes, kind: int, begin: int, position: int) -> int:
     """The number at a position of a part that begins somewhere; kinds as in `packing`: unsigned, then signed."""
+    if kind == 0:
+        return int(plain[begin + position])
     size = 1 << (kind & 3)
     at = begin + position * size
     found = np.int64(plain[at])

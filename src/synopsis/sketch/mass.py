@@ -21,7 +21,7 @@ _TRACE = 1e-9
 _NEAR = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MassAxis:
     """Running totals over the fine bins of one feature; entry c is the total below fine bin c."""
 
