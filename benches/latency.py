@@ -136,6 +136,7 @@ def compared(taken: dict[str, list[float]]) -> dict[str, dict[str, float]]:
 def memory_of(folder: str, questions: str) -> None:
     """In a fresh process: open, ask, and print how the resident memory grew; libraries are not ours to count."""
     import deltalake  # noqa: F401 - what opening and asking would load
+    import numba
     import psutil
     import pyarrow.dataset  # noqa: F401
     import shapely  # noqa: F401
@@ -143,6 +144,7 @@ def memory_of(folder: str, questions: str) -> None:
 
     from synopsis import database  # noqa: F401
 
+    numba.njit(lambda number: number)(1)  # it loads most of itself with the first function
     process = psutil.Process()
     before = process.memory_info().rss
     sketch = syn.open(folder)

@@ -273,7 +273,9 @@ def test_a_neighbour_to_the_east_has_the_cell_to_its_west(cell_with_bits: tuple[
 def test_positions_lie_within_cells_as_their_own_cells_tell():
     random = np.random.default_rng(3)
     edges = np.arange(-180.0, 180.1, 1.40625)
-    latitude = np.concatenate((random.uniform(-90, 90, 2_000), random.choice(edges[np.abs(edges) <= 90], 2_000), [90.0]))
+    latitude = np.concatenate(
+        (random.uniform(-90, 90, 2_000), random.choice(edges[np.abs(edges) <= 90], 2_000), [90.0])
+    )
     longitude = np.concatenate((random.uniform(-180, 180, 2_000), random.choice(edges, 2_000), [180.0]))
     for length in (1, 2, 3):
         own = geohash.to_text(geohash.encode(latitude, longitude, 5 * length), length)

@@ -12,7 +12,7 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 
-#: Facts of a side, by position.
+#: Facts of a side, by position; `strata` knows them, too.
 BEST, WORST, COUNT, SUM, MEAN, EITHER = range(6)
 
 
@@ -95,6 +95,16 @@ def held_by_leaf(
 
 
 @compiled
+def counted(total: Floats, inside: Integers, cut: Integers, least: Floats, most: Floats) -> tuple[float, float]:
+    """How many rows in scope satisfy a clause, given by stratum for how many in all it holds."""
+    low = high = 0.0
+    for stratum in range(total.size):
+        low += max(inside[stratum] + least[stratum] - total[stratum], 0.0)
+        high += min(inside[stratum] + cut[stratum], most[stratum])
+    return low, high
+
+
+@compiled
 def left(
     total: Floats,
     inside: Integers,
@@ -150,7 +160,9 @@ def arranged(
                 within, touched = _covers(low[each, stratum], high[each, stratum], ranges)
                 sure[each], may_be[each] = rows * within, rows * touched
                 begin[each], end[each] = _clipped(low[each, stratum], high[each, stratum], ranges)
-        forced_in_all, gone = sure.sum(), refused[stratum]
+        forced_in_all, gone = 0.0, refused[stratum]
+        for each in range(bins):
+            forced_in_all += sure[each]
         for side in range(2):
             room = forced = must_before = either_before = 0.0
             for turn in range(bins):
@@ -214,6 +226,22 @@ def facts(
 
 
 @compiled
+def _sort_down(which: Integers, values: Floats) -> None:
+    """Put positions in the order of their values, the highest first (Shell 1959; gaps of Knuth's)."""
+    gap = 1
+    while gap < which.size // 3:
+        gap = 3 * gap + 1
+    while gap:
+        for at in range(gap, which.size):
+            own, to = which[at], at
+            while to >= gap and values[which[to - gap]] < values[own]:
+                which[to] = which[to - gap]
+                to -= gap
+            which[to] = own
+        gap //= 3
+
+
+@compiled
 def quantile(
     values: Floats,
     must: Floats,
@@ -244,8 +272,14 @@ def quantile(
         must_before, either_before = must_here, either_here
     else:
         must_before = either_before = 0.0
-    inside = np.flatnonzero((cell == found) & (either > 0.0))
-    for each in inside[np.argsort(-values[inside])]:
+    inside, size = np.empty(values.size, np.int64), 0
+    for each in range(values.size):
+        if cell[each] == found and either[each] > 0.0:
+            inside[size] = each
+            size += 1
+    _sort_down(inside[:size], values)
+    for turn in range(size):
+        each = inside[turn]
         must_before, either_before = must_before + must[each], either_before + either[each]
         if must_before + share * (either_before - must_before) > needed:
             return float(values[each])

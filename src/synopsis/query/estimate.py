@@ -17,8 +17,8 @@ import math
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from synopsis.query.inference import NORMAL, Interval, dot, student, within
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
-from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes, Scales
 from synopsis.sketch.strata import Strata
 
@@ -43,26 +43,27 @@ else:
 _UNSEEN = 2.0
 
 _NONE: Floats = np.empty(0)
-_NOBODY: Integers = np.empty(0, np.int64)
+_NOBODY: Positions = np.empty(0, np.int32)
+_NOWHERE: Integers = np.empty(0, np.int64)
 _NO_TABLE: Floats = np.empty((0, 0))
 
 
 class _Paths(NamedTuple):
     """Paths of the days in scope: where their codes stand, in which of the chosen strata, and for how many rows."""
 
-    column: Integers
-    stratum: Integers
+    column: Positions
+    stratum: Positions
     weight: Floats
     part: Floats  #: of their day that is in scope; empty where days are never cut
-    place: Integers  #: empty where no stratum has several
+    place: Positions  #: empty where no stratum has several
 
 
 class _Live(NamedTuple):
     """The paths that may satisfy the clause."""
 
-    which: Integers
-    column: Integers
-    stratum: Integers
+    which: Positions
+    column: Positions
+    stratum: Positions
     weight: Floats
     held: Floats  #: how probably a row like it does
     mass: Floats  #: rows that it stands for and that do
@@ -75,15 +76,15 @@ class _Live(NamedTuple):
 class _Luck(NamedTuple):
     """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
 
-    column: Integers
-    stratum: Integers
+    column: Positions
+    stratum: Positions
     weight: Floats
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
 
 
 #: Reach of paths; positions, strata, weights, probabilities and worth of live ones, how far they are open, once and
 #: twice, and in lumps; parts of days and places of paths. In this order `influences` takes them.
-_About = tuple[Floats, Integers, Integers, Floats, Floats, float, Floats, Floats, Floats, Floats, Integers]
+_About = tuple[Floats, Positions, Positions, Floats, Floats, float, Floats, Floats, Floats, Floats, Positions]
 
 
 class Estimates:
@@ -111,7 +112,7 @@ class Estimates:
         self._strata, self._features, self._clause = strata, features, clause
         self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
-        self._numbers: WeakValueDictionary[int, Numbers] = WeakValueDictionary()
+        self._numbers: dict[int, ref[Numbers]] = {}
         self._pairs: dict[tuple[int, int], _Pair] = {}
         self._known: dict[int, Bins] = {}
         self._tables: dict[Leaf, Floats] = {}
@@ -133,12 +134,13 @@ class Estimates:
         Where the whole scope has none, all paths of its strata speak for it, whatever their day.
         """
         place, lean = self._strata.shared_place, _NONE if self._lean is None else self._lean
-        place = _NOBODY if place is None else place
+        place = _NOWHERE if place is None else place
         found = _Paths(*weighing.paths_of(*self._days, self._chosen, self._paths_in_scope, _NONE, lean, place))
-        if not found.weight.any():
+        if not (reached := float(found.weight.sum())):
             size = int(self._kept.sum())
-            found = _Paths(*weighing.paths_of(*self._days, self._chosen, size, self._covered, _NONE, _NOBODY))
-        if (reached := float(found.weight.sum())) > 0:
+            found = _Paths(*weighing.paths_of(*self._days, self._chosen, size, self._covered, _NONE, _NOWHERE))
+            reached = float(found.weight.sum())
+        if reached > 0:
             np.multiply(found.weight, self._total / reached, out=found.weight)
         return found if self._cut and not self._stray else found._replace(part=_NONE)
 
@@ -186,9 +188,10 @@ class Estimates:
     @cached_property
     def _program(self) -> tuple[Integers, Floats, Integers]:
         """The clause in steps, a table for every leaf, and where the codes of its feature stand."""
-        leaves: list[Leaf] = []
-        steps = np.array([] if self._anything else _steps(self._clause, leaves), np.int64)
-        tables = np.stack([self._shares(leaf) for leaf in leaves]) if leaves else np.empty((0, 0, 0))
+        steps, leaves = _steps(self._clause)
+        tables = np.empty((len(leaves), self._rows.size, self._strata.bins + 1))
+        for number, leaf in enumerate(leaves):
+            tables[number] = self._shares(leaf)
         return steps, tables, np.array([self._position(leaf.feature) for leaf in leaves], np.int64)
 
     @cached_property
@@ -286,7 +289,7 @@ class Estimates:
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
-        known = self._numbers.get(feature)
+        known = self._numbers[feature]() if feature in self._numbers else None
         if known is not None:
             return known
         bins, own = self.bins(feature), reachable(self._clause, feature)
@@ -298,9 +301,8 @@ class Estimates:
         else:
             paths = self._live.column, self._live.stratum, self._live.mass
         given = (bins.on_axis(own.ranges), counted, self._codes(feature), *paths)
-        (share, mean, noise, mass), count, average, variance = weighing.numbered(*(*bins.parts, *given))
-        found = Numbers(mass, mean, noise, share, count, average, variance, bins, own.ranges, self, feature)
-        self._numbers[feature] = found
+        found = Numbers(*weighing.numbered(*(*bins.parts, *given)), bins, own.ranges, self, feature)
+        self._numbers[feature] = ref(found)
         return found
 
     def _exact(self, feature: int) -> bool:
@@ -380,7 +382,13 @@ class Estimates:
 
         Rows come at regular times, alike at all places: ends are independent, places are not.
         """
-        return weighing.edge(self._strata.day, self._strata.day_rows, self._days_covered) if self._cut else 0.0
+        if not self._cut:
+            return 0.0
+        part, all_rows = self._days_covered, self._strata.day_rows
+        at = np.flatnonzero((part > 0.0) & (part < 1.0) & (all_rows > 0))
+        rows = all_rows[at] * np.maximum(part[at], 1.0 - part[at])
+        _, end = np.unique(self._strata.day[at], return_inverse=True)
+        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
 
     @cached_property
     def _reach(self) -> Floats:
@@ -395,22 +403,6 @@ class Estimates:
         joint = (_NONE, _NONE) if self._anything else (live.once, live.twice)
         known = (self._reach, live.which, live.stratum, live.weight, live.held, live.worth)
         return *known, *joint, self._lumps, paths.part, paths.place
-
-    def half_by_bin(self, feature: int, share: Floats, influence: Floats, noise: Floats) -> tuple[float, float]:
-        """Half the width of a statistic's interval, and what bins below nothing were cut off for.
-
-        `influence` is what a row in each bin would change it by, `noise` the variance of that: strata x bins.
-
-        Where exact counts help, the paths' luck was taken out of the statistic.
-        """
-        luck, untouched, uncovered = (_NOBODY, _NOBODY, _NONE), _NO_TABLE, _NONE
-        if self._exact(feature):
-            untouched, uncovered = self._untouched(feature), 1.0 - self._covered
-            luck = self._luck.column, self._luck.stratum, self._luck.reach
-        tables = (influence, noise, share, self._expected(feature))
-        paths = (self._codes(feature), self._live.column, *luck, untouched, uncovered)
-        square, chosen, freedom, skew = influences.of_bins(*(*tables, *paths, *self._about))
-        return self._half(square, chosen, freedom), skew
 
     def _half(self, square: float, chosen: float, freedom: float) -> float:
         worth = self._live.worth
@@ -451,13 +443,22 @@ def _leaves(clause: Clause) -> list[Leaf]:
     return [clause] if isinstance(clause, Leaf) else [leaf for part in clause.parts for leaf in _leaves(part)]
 
 
-def _steps(clause: Clause, leaves: list[Leaf]) -> list[int]:
-    """A clause as `weighing` takes it; its leaves join those before them."""
+@lru_cache(maxsize=256)
+def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...]]:
+    """A clause as `weighing` takes it, and its leaves."""
+    anything = isinstance(clause, AllOf) and not clause.parts
+    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(_leaves(clause))
+
+
+def _postfix(clause: Clause, before: int) -> list[int]:
+    """The steps of a clause, so many leaves having come before."""
     if isinstance(clause, Leaf):
-        leaves.append(clause)
-        return [len(leaves) - 1]
-    before = [step for part in clause.parts for step in _steps(part, leaves)]
-    return [*before, (weighing.ALL if isinstance(clause, AllOf) else weighing.ANY) - 2 * len(clause.parts)]
+        return [before]
+    steps: list[int] = []
+    for part in clause.parts:
+        steps += _postfix(part, before)
+        before += len(_leaves(part))
+    return [*steps, (weighing.ALL if isinstance(clause, AllOf) else weighing.ANY) - 2 * len(clause.parts)]
 
 
 class _Pair(NamedTuple):
@@ -523,10 +524,7 @@ def _axis(same: _Same, feature: int) -> MassAxis:
 class Numbers:
     """The numbers of one feature: rows in every bin, and what their values are: strata x bins."""
 
-    mass: Floats
-    mean: Floats
-    noise: Floats  #: the variance of the values in each bin
-    share: Floats  #: how much of each bin the condition leaves
+    tables: Floats  #: share, mean, noise and mass
     count: float  #: rows that have the feature
     average: float  #: MEAN; NaN where there is nothing
     variance: float  #: VARIANCE, of all rows; NaN where there is nothing
@@ -534,6 +532,26 @@ class Numbers:
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
     feature: int
+
+    @property
+    def share(self) -> Floats:
+        """How much of each bin the condition leaves."""
+        return np.asarray(self.tables[0])
+
+    @property
+    def mean(self) -> Floats:
+        """Of the values in each bin."""
+        return np.asarray(self.tables[1])
+
+    @property
+    def noise(self) -> Floats:
+        """The variance of the values in each bin."""
+        return np.asarray(self.tables[2])
+
+    @property
+    def mass(self) -> Floats:
+        """Rows in each bin."""
+        return np.asarray(self.tables[3])
 
     @cached_property
     def sum(self) -> float:
@@ -578,9 +596,24 @@ class Numbers:
         """Whether no path says anything: then all that is possible is in an interval."""
         return not self.estimates._paths.weight.size
 
-    def _sides(self, estimate: float, influence: Floats, noise: Floats) -> Interval:
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        """What the error of any statistic depends on, in the order in which `influences` takes it.
+
+        Where exact counts help, the paths' luck was taken out.
+        """
+        whole, feature = self.estimates, self.feature
+        luck, untouched, uncovered = (_NOBODY, _NOBODY, _NONE), _NO_TABLE, _NONE
+        if whole._exact(feature):
+            untouched, uncovered = whole._untouched(feature), 1.0 - whole._covered
+            luck = whole._luck.column, whole._luck.stratum, whole._luck.reach
+        numbers = (self.tables, self.count, self.average, self.variance, whole._expected(feature))
+        return *numbers, whole._codes(feature), whole._live.column, *luck, untouched, uncovered, *whole._about
+
+    def _sides(self, estimate: float, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
-        half, skew = self.estimates.half_by_bin(self.feature, self.share, influence, noise)
+        square, chosen, freedom, skew = influences.of_numbers(statistic, rank, left, *self._given)
+        half = self.estimates._half(square, chosen, freedom)
         return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
 
     @cached_property
@@ -596,7 +629,7 @@ class Numbers:
         lowest, highest = self._extremes
         if self._unheard:
             return within(self.average, lowest, highest)
-        low, high = self._sides(self.average, (self.mean - self.average) / self.count, self.noise / self.count**2)
+        low, high = self._sides(self.average, influences.AVERAGE)
         return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
@@ -609,7 +642,7 @@ class Numbers:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
-            low, high = self._sides(self.sum, self.mean, self.noise)
+            low, high = self._sides(self.sum, influences.TOTAL)
             edge = whole._edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
@@ -625,10 +658,7 @@ class Numbers:
             return math.nan, math.nan
         if self._unheard:
             return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
-        away = self.mean - self.average
-        influence = influences.TAILS * (away**2 + self.noise - self.variance) / self.count
-        noise = (4 * away**2 * self.noise + 2 * self.noise**2) / self.count**2
-        low, high = self._sides(self.variance, influence, noise)
+        low, high = self._sides(self.variance, influences.VARIANCE)
         # Variances are off by a factor: what is a part below is as much above.
         return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
 
@@ -647,9 +677,8 @@ class Numbers:
         axis = self.bins.axis
         mixture = self._mixture
         at = mixtures.interpolated(*mixture, share)
-        left = self.bins.below(at)
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = self._sides(0.0, (share - left) / self.count, left * (1 - left) / self.count**2)
+        more, fewer = self._sides(0.0, influences.QUANTILE, share, self.bins.below(at))
         low, high = (mixtures.interpolated(*mixture, min(max(share + each, 0.0), 1.0)) for each in (more, fewer))
         last = axis.low.size - 1  # where a value lies in its fine bin is not known
         first = min(max(int(axis.mass.searchsorted(low, side="right")) - 1, 0), last)

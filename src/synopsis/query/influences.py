@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.moments import Floats, Positions
 from synopsis.sketch.scales import Codes
 
 #: So many paths' worth of doubt: few paths that look alike are weighed up with how rows differ without the condition.
@@ -47,12 +47,12 @@ def _differing(reach: Floats, values: Floats) -> tuple[float, float]:
 
 
 @compiled
-def _differing_alive(reach: Floats, alive: Integers, values: Floats) -> tuple[float, float]:
-    """The same, with 0 for paths that are not alive."""
+def _differing_alive(reach: Floats, alive: Positions, held: Floats, influence: Floats) -> tuple[float, float]:
+    """The same of live paths' probability times their influence, with 0 for paths that are not alive."""
     total = fourth = before = 0.0
     last = -1  # the path that `before` is of
     for each in range(alive.size):
-        path, value = alive[each], values[each]
+        path, value = alive[each], held[each] * influence[each]
         if path > last + 1:  # others in between
             if last >= 0:
                 square = reach[last + 1] * (before * before)
@@ -70,22 +70,26 @@ def _differing_alive(reach: Floats, alive: Integers, values: Floats) -> tuple[fl
 
 
 @compiled
-def _in_bins(weight: Floats, noise: Floats, alive: Integers, place: Integers) -> float:
+def _in_bins(weight: Floats, noise: Floats, alive: Positions, place: Positions) -> float:
     """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each."""
     error = 0.0
     for each in range(weight.size):
         error += weight[each] * noise[each]
     error *= RUNS
     if place.size and weight.size:
-        by_place = np.zeros(place.max() + 1)
+        last = 0
+        for path in range(place.size):
+            last = max(last, place[path])
+        by_place = np.zeros(last + 1)
         for each in range(weight.size):
             by_place[place[alive[each]]] += weight[each] * np.sqrt(noise[each])
-        error += APART * (by_place * by_place).sum()
+        for each in range(last + 1):
+            error += APART * (by_place[each] * by_place[each])
     return error
 
 
 @compiled
-def _of_hours(weight: Floats, influence: Floats, alive: Integers, part: Floats) -> float:
+def _of_hours(weight: Floats, influence: Floats, alive: Positions, part: Floats) -> float:
     """Squared error because nobody knows which rows of a cut day are in scope."""
     total = square = 0.0
     if part.size:
@@ -106,8 +110,8 @@ def _square(
     chosen: float,
     reach: Floats,
     uncovered: Floats,
-    alive: Integers,
-    stratum: Integers,
+    alive: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
     worth: float,
@@ -115,7 +119,7 @@ def _square(
     twice: Floats,
     lumps: Floats,
     part: Floats,
-    place: Integers,
+    place: Positions,
 ) -> tuple[float, float]:
     """The squared error of a statistic, and the part of it that comes from the choice of paths.
 
@@ -151,8 +155,8 @@ def _of_paths(
     noise: Floats,
     usual: float,
     reach: Floats,
-    alive: Integers,
-    stratum: Integers,
+    alive: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
     worth: float,
@@ -160,31 +164,66 @@ def _of_paths(
     twice: Floats,
     lumps: Floats,
     part: Floats,
-    place: Integers,
+    place: Positions,
 ) -> tuple[float, float, float]:
     """Squared error, the part of it that comes from the choice of paths, and degrees of freedom."""
-    found, freedom = _differing_alive(reach, alive, held * influence)
+    found, freedom = _differing_alive(reach, alive, held, influence)
     live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
     square, chosen = _square(influence, noise, usual, found, reach, np.empty(0), *live)
     return square, chosen, freedom
 
 
+#: Statistics of numbers in bins.
+AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
+
+
 @compiled
-def of_bins(
-    influences: Floats,
-    noises: Floats,
-    share: Floats,
+def _by_bin(
+    statistic: int, rank: float, left: Floats, tables: Floats, count: float, average: float, variance: float
+) -> tuple[Floats, Floats]:
+    """Bins: what a row in them would change a statistic by, and the variance of that within the bin.
+
+    Of a quantile it takes its rank, and the part of each bin that is left of it.
+    """
+    strata, bins = tables.shape[1], tables.shape[2]
+    influence, spread = np.empty((strata, bins)), np.empty((strata, bins))
+    for number in range(strata):
+        for each in range(bins):
+            value, own = tables[1, number, each], tables[2, number, each]
+            if statistic == AVERAGE:
+                influence[number, each], spread[number, each] = (value - average) / count, own / count**2
+            elif statistic == TOTAL:
+                influence[number, each], spread[number, each] = value, own
+            elif statistic == VARIANCE:
+                away = (value - average) * (value - average)
+                influence[number, each] = TAILS * (away + own - variance) / count
+                spread[number, each] = (4 * away * own + 2 * own * own) / count**2
+            else:
+                below = left[number, each]
+                influence[number, each], spread[number, each] = (rank - below) / count, below * (1 - below) / count**2
+    return influence, spread
+
+
+@compiled
+def of_numbers(
+    statistic: int,
+    rank: float,
+    left: Floats,
+    tables: Floats,
+    count: float,
+    average: float,
+    variance: float,
     expected: Floats,
     codes: Codes,
-    column: Integers,
-    luck_column: Integers,
-    luck_stratum: Integers,
+    column: Positions,
+    luck_column: Positions,
+    luck_stratum: Positions,
     luck_reach: Floats,
     untouched: Floats,
     uncovered: Floats,
     reach: Floats,
-    alive: Integers,
-    stratum: Integers,
+    alive: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
     worth: float,
@@ -192,20 +231,22 @@ def of_bins(
     twice: Floats,
     lumps: Floats,
     part: Floats,
-    place: Integers,
+    place: Positions,
 ) -> tuple[float, float, float, float]:
-    """The same for influences by bin, and what bins below nothing were cut off for.
+    """Of a statistic of numbers in bins: squared error, the part that comes from the choice, freedom, and skew.
 
-    Where counts of bins are exact, they are given as `untouched`, and with them what is not covered of each stratum.
+    Where counts of bins are exact, they are given as `untouched`, and with them what is not covered of each stratum;
+    the skew is what bins below nothing were cut off for.
     """
+    influences, noises = _by_bin(statistic, rank, left, tables, count, average, variance)
     usual = total = skew = 0.0
     for number in range(influences.shape[0]):
         for each in range(influences.shape[1]):
-            own = expected[number, each] * share[number, each]
+            own = expected[number, each] * tables[0, number, each]
             total += own
             usual += own * (influences[number, each] ** 2 + noises[number, each])
             if untouched.size:
-                skew += min(untouched[number, each], 0.0) * share[number, each] * influences[number, each]
+                skew += min(untouched[number, each], 0.0) * tables[0, number, each] * influences[number, each]
     usual = usual / total if total > 0.0 else 0.0
     influence, noise = np.zeros(column.size), np.zeros(column.size)
     for path in range(column.size):
@@ -217,10 +258,10 @@ def of_bins(
         for path in range(luck_column.size):
             number, code = luck_stratum[path], codes[luck_column[path]]
             if code < influences.shape[1]:
-                values[path] = influences[number, code] * share[number, code]
+                values[path] = influences[number, code] * tables[0, number, code]
         found, freedom = _differing(luck_reach, values)
     else:
-        found, freedom = _differing_alive(reach, alive, held * influence)
+        found, freedom = _differing_alive(reach, alive, held, influence)
     live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
     square, chosen = _square(influence, noise, usual, found, reach, uncovered, *live)
     return square, chosen, freedom, skew
@@ -234,22 +275,29 @@ def of_count(
     weight: Floats,
     rate: float,
     part: Floats,
-    place: Integers,
+    place: Positions,
     live_weight: Floats,
     twice: Floats,
     lumps: Floats,
 ) -> tuple[float, float, float]:
     """Of a count: squared errors by the choice of paths and by all else of paths, and the sum of their reach."""
     chosen, _ = _differing(met_reach, met)
-    everyone = np.arange(held.size)
-    rest = _in_bins(weight, held * (1.0 - held), everyone, place) + _of_hours(weight, held - rate, everyone, part)
-    both = 0.0
+    everyone, away, noise = np.empty(held.size, np.int32), np.empty(held.size), np.empty(held.size)
+    for path in range(held.size):
+        everyone[path], away[path], noise[path] = path, held[path] - rate, held[path] * (1.0 - held[path])
+    rest = _in_bins(weight, noise, everyone, place) + _of_hours(weight, away, everyone, part)
+    both = reach = 0.0
     for path in range(twice.size):
         both += live_weight[path] * twice[path]
     rest += (TOGETHER * both) ** 2
     for cut in range(lumps.shape[0]):
-        rest += (LUMPS * lumps[cut].sum()) ** 2
-    return chosen, rest, met_reach.sum()
+        moved = 0.0
+        for path in range(lumps.shape[1]):
+            moved += lumps[cut, path]
+        rest += (LUMPS * moved) ** 2
+    for path in range(met_reach.size):
+        reach += met_reach[path]
+    return chosen, rest, reach
 
 
 @compiled
@@ -265,8 +313,8 @@ def reaches(weight: Floats, part: Floats) -> Floats:
 def paired(
     codes_x: Codes,
     codes_y: Codes,
-    column: Integers,
-    stratum: Integers,
+    column: Positions,
+    stratum: Positions,
     mass: Floats,
     mean_x: Floats,
     mean_y: Floats,
@@ -299,9 +347,9 @@ def paired(
     found[0] = total
     if total > 0.0:
         mx, my, s, t = paths[0, origin] + mx / total, paths[1, origin] + my / total, s / total, t / total
-        paths[0] -= mx
-        paths[1] -= my
         for path in range(size):
+            paths[0, path] -= mx
+            paths[1, path] -= my
             x, y, weight = paths[0, path], paths[1, path], mass[path] * paths[4, path]
             xx, yy, xy = xx + weight * x * x, yy + weight * y * y, xy + weight * x * y
         found[1], found[2], found[3] = xy / total, xx / total + s, yy / total + t
@@ -317,8 +365,8 @@ def of_correlation(
     two: float,
     total: float,
     reach: Floats,
-    alive: Integers,
-    stratum: Integers,
+    alive: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
     worth: float,
@@ -326,7 +374,7 @@ def of_correlation(
     twice: Floats,
     lumps: Floats,
     part: Floats,
-    place: Integers,
+    place: Positions,
 ) -> tuple[float, float, float]:
     """Of a correlation, given variances and rows: squared error, the part that comes from the choice, freedom."""
     influence, noise = np.empty(alive.size), np.empty(alive.size)
@@ -348,8 +396,8 @@ def of_covariance(
     two: float,
     total: float,
     reach: Floats,
-    alive: Integers,
-    stratum: Integers,
+    alive: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
     worth: float,
@@ -357,7 +405,7 @@ def of_covariance(
     twice: Floats,
     lumps: Floats,
     part: Floats,
-    place: Integers,
+    place: Positions,
 ) -> tuple[float, float, float]:
     """The same of a covariance."""
     influence, noise = np.empty(alive.size), np.empty(alive.size)

@@ -20,7 +20,8 @@ class Mixture(NamedTuple):
 
 def mixed(low: Floats, high: Floats, mass: Floats) -> Mixture:
     """A mixture of flat pieces and points. Cost: a sort."""
-    ends = np.concatenate((low, high))
+    ends = np.empty(2 * low.size)
+    ends[: low.size], ends[low.size :] = low, high
     return Mixture(*_running(ends, np.argsort(ends), mass))
 
 
@@ -47,7 +48,13 @@ def _running(ends: Floats, order: Integers, mass: Floats) -> tuple[Floats, Float
 def interpolated(ends: Floats, reached: Floats, slope: Floats, share: float) -> float:
     """A quantile of a mixture."""
     wanted = share * reached[-1]
-    at = min(np.searchsorted(reached, wanted), ends.size - 1)
+    at, last = 0, ends.size - 1
+    while at < last:  # the first end at which so much is reached
+        middle = (at + last) >> 1
+        if reached[middle] < wanted:
+            at = middle + 1
+        else:
+            last = middle
     before = max(at - 1, 0)
     gap = ends[at] - ends[before]
     rise = slope[before] * gap

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from functools import cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,7 @@ _CLOSE_ENOUGH: Final = 1e-5  #: of the way to the best value: where the search f
 _MOST_STEPS: Final = 50
 _CELLS: Final = 256  #: of values, in which a quantile is sought first
 _NO_WIDTH: Final = 1e-300  #: what is narrower is not parted into cells
+_BEST, _WORST, _COUNT, _SUM, _MEAN, _EITHER = range(6)  #: facts of a side in `arrangements`
 
 
 class Interval(NamedTuple):
@@ -183,7 +184,7 @@ class _Covered:
     @cached_property
     def ends(self) -> Floats:
         """The ranges as an array."""
-        return np.array(self.ranges, np.float64).reshape(-1, 2)
+        return _ends(self.ranges)
 
     @cached_property
     def within(self) -> Floats:
@@ -215,6 +216,18 @@ class _Covered:
         return reduce(np.logical_or, masks).astype(np.float64)
 
 
+@lru_cache(maxsize=256)
+def _demanded(clause: Clause, feature: int) -> tuple[Leaf, Clause, Leaf]:
+    """What a clause demands of a feature alone, everything else, and what both leave of the feature."""
+    own, others = parted(clause, feature)
+    return own, others, own & reachable(others, feature)
+
+
+@lru_cache(maxsize=256)
+def _ends(ranges: Ranges) -> Floats:
+    return np.array(ranges, np.float64).reshape(-1, 2)
+
+
 class Selection:
     """The rows that are in scope and satisfy a condition.
 
@@ -230,6 +243,10 @@ class Selection:
     def count(self) -> Interval:
         """COUNT(*): how many they are."""
         least, most = self.held(self._clause)
+        if self.strata.groups == 1:
+            scope = (self.total, self.strata.inside, self.strata.cut)
+            ends = arrangements.counted(*(*scope, least, most))
+            return Interval(np.array(ends[:1]), np.array(ends[1:]))
         low = np.maximum(self.strata.inside + least - self.total, 0.0)
         high = np.minimum(self.strata.inside + self.strata.cut, most)
         return Interval(self.strata.sum(low), self.strata.sum(high))
@@ -237,8 +254,8 @@ class Selection:
     def values(self, feature: int) -> SelectedValues:
         """What they have of a feature."""
         if feature not in self._values:
-            own, others = parted(self._clause, feature)
-            self._values[feature] = SelectedValues(self, self._histograms[feature], own, others)
+            demanded = _demanded(self._clause, feature)
+            self._values[feature] = SelectedValues(self, self._histograms[feature], *demanded)
         return self._values[feature]
 
     def held(self, clause: Clause) -> tuple[Floats, Floats]:
@@ -300,15 +317,14 @@ def _over_bins(counts: Floats, values: Floats) -> Floats:
 class SelectedValues:
     """The values of one feature in the rows that are selected.
 
-    `own` is what the condition demands of this feature alone, `others` everything else.
+    `own` is what the condition demands of this feature alone, `others` everything else, `reach` what both leave of it.
     """
 
-    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause) -> None:
+    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause, reach: Leaf) -> None:
         self._strata, self._total = selection.strata, selection.total
         self._histogram = histogram
         self._covered, own_least, own_most = selection.leaf(own)
         others_least, others_most = selection.held(others)
-        reach = own & reachable(others, own.feature)
         if reach != own:
             self._covered, _, own_most = selection.leaf(reach)
         self._refused, self._least, self._most = arrangements.left(
@@ -326,41 +342,56 @@ class SelectedValues:
 
     def sum(self) -> Interval:
         """SUM(x)."""
-        return self._between(*(side.sum() for side in self._sides))
+        return self._stated(_SUM, _SUM) or self._between(*(side.sum() for side in self._sides))
 
     def mean(self) -> Interval:
         """MEAN(x)."""
+        if (known := self._stated(_MEAN, _MEAN)) is not None:
+            return known
         floor, ceiling = (side.best for side in self._sides)
         scale = np.maximum(np.abs(floor), np.abs(ceiling))
         return self._between(*(side.mean(scale) for side in self._sides))
 
     def min(self) -> Interval:
         """MIN(x)."""
+        if (known := self._stated(_BEST, _WORST)) is not None:
+            return known
         down, up = self._sides
         return self._between(down.best, up.worst)
 
     def max(self) -> Interval:
         """MAX(x)."""
+        if (known := self._stated(_WORST, _BEST)) is not None:
+            return known
         down, up = self._sides
         return self._between(down.worst, up.best)
 
     def quantile(self, share: float) -> Interval:
         """QUANTILE(x, share), interpolated linearly between neighbouring values."""
+        if self._arranged is not None:
+            return self._arranged.quantile(share)
         down, up = self._sides
         return self._between(down.quantile(1.0 - share, share, -up.best), up.quantile(share, 1.0 - share, -down.best))
 
     def _between(self, down: Floats, up: Floats) -> Interval:
         is_empty = self.count().high == 0.0
-        if self._strata.groups == 1 and not is_empty[0]:
-            return Interval(0.0 - down, up)
         return Interval(np.where(is_empty, np.nan, 0.0 - down), np.where(is_empty, np.nan, up))
 
     @cached_property
-    def _sides(self) -> tuple[Side, Side]:
+    def _arranged(self) -> _Arranged | None:
+        """Both sides in machine code, where there is one group with values, whose counts are exact."""
+        histogram = self._histogram
+        if not histogram.is_exact or self._strata.groups != 1 or self.count().high[0] == 0.0:
+            return None
+        return _Arranged(histogram.at_least, self._covered, self._refused, self._least, self._most)
+
+    def _stated(self, down: int, up: int) -> Interval | None:
+        return None if self._arranged is None else self._arranged.between(down, up)
+
+    @cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
         """The feature's negative and the feature: an upper bound for the one, negated, is a lower one for the other."""
         histogram, covered = self._histogram, self._covered
-        if histogram.is_exact and self._strata.groups == 1:
-            return _Arranged.of(histogram.at_least, covered, self._refused, self._least, self._most)
         least, most = histogram.tightened(self._total)
         low, high, sure, may_be = histogram.low, histogram.high, least, most
         if covered.ranges != EVERYWHERE:
@@ -380,76 +411,41 @@ class SelectedValues:
         kept_down, kept_up = (forced[-1] - self._refused) - forced[1:], forced[:-1] - self._refused
         return self._side(-low, down, kept_down), self._side(high[::-1].copy(), up[::-1], kept_up[::-1])
 
-    def _side(self, values: Floats, room: Floats, kept: Floats) -> Side:
+    def _side(self, values: Floats, room: Floats, kept: Floats) -> _Side:
         """An arrangement, given for each bin from the best on how many rows fit so far, and how many stay beyond."""
         np.maximum(kept, 0.0, out=kept)
         must, either = np.minimum(room, self._least - kept), np.minimum(room, self._most - kept)
         return _Side(self._strata, values, _differences(must), _differences(either))
 
 
-class Side(Protocol):
-    """Upper bounds per group; groups without rows get one that means nothing."""
-
-    @property
-    def best(self) -> Floats:
-        """At least their greatest value."""
-
-    @property
-    def worst(self) -> Floats:
-        """At least their least value."""
-
-    def sum(self) -> Floats:
-        """At least their sum."""
-
-    def mean(self, scale: Floats) -> Floats:
-        """At least their mean, where no value is larger than `scale` in magnitude."""
-
-    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
-        """At least their quantile, with that share of the rows below it and the rest `above`; none is below `floor`."""
-
-
 class _Arranged:
-    """One group whose counts are exact."""
+    """Both sides of one group whose counts are exact."""
 
-    def __init__(self, facts: Floats, values: Floats, must: Floats, either: Floats) -> None:
-        self._facts, self._values, self._must, self._either = facts, values, must, either
-
-    @classmethod
-    def of(
-        cls, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats
-    ) -> tuple[_Arranged, _Arranged]:
-        """Both sides."""
+    def __init__(self, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats) -> None:
         low, high = covered.histogram.low, covered.histogram.high
-        found = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
-        facts, sizes = arrangements.facts(*found, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS), found[3]
-        down, up = (cls(facts[side], *(part[side, : sizes[side]] for part in found[:3])) for side in range(2))
-        return down, up
+        self._rows = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
+        self._facts = arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
 
-    @property
-    def best(self) -> Floats:
-        """At least their greatest value."""
-        return self._facts[arrangements.BEST, None]
+    def between(self, down: int, up: int) -> Interval:
+        """What is a fact of either side."""
+        return Interval(0.0 - self._facts[0, down, None], self._facts[1, up, None])
 
-    @property
-    def worst(self) -> Floats:
-        """At least their least value."""
-        return self._facts[arrangements.WORST, None]
+    def quantile(self, share: float) -> Interval:
+        """QUANTILE, as `_Side` has it."""
+        lows, highs = self._facts[:, _BEST].tolist()
+        return Interval(
+            np.array([0.0 - self._at_most(0, 1.0 - share, share, -highs)]),
+            np.array([self._at_most(1, share, 1.0 - share, -lows)]),
+        )
 
-    def sum(self) -> Floats:
-        """At least their sum."""
-        return self._facts[arrangements.SUM, None]
-
-    def mean(self, scale: Floats) -> Floats:
-        """At least their mean; both sides know the scale."""
-        return self._facts[arrangements.MEAN, None]
-
-    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
-        """At least their quantile."""
-        best, needed = float(self._facts[arrangements.BEST]), above * (float(self._facts[arrangements.COUNT]) - 1.0)
-        rows, lowest = (self._values, self._must, self._either), float(floor[0])
-        level = arrangements.quantile(*rows, best, lowest, share, needed, _CELLS, _NO_WIDTH)
-        ranks = _ROUNDING_OF_RANKS * float(self._facts[arrangements.EITHER])
-        return np.array([min(level + ROUNDING * abs(level) + ranks * (best - lowest), best)])
+    def _at_most(self, side: int, share: float, above: float, floor: float) -> float:
+        best, _, count, _, _, either = self._facts[side].tolist()
+        values, must, rows, sizes = self._rows
+        size = sizes[side]
+        taken = (values[side, :size], must[side, :size], rows[side, :size])
+        needed = above * (count - 1.0)
+        level = arrangements.quantile(*(*taken, best, floor, share, needed, _CELLS, _NO_WIDTH))
+        return float(min(level + ROUNDING * abs(level) + _ROUNDING_OF_RANKS * either * (best - floor), best))
 
 
 def _differences(so_far: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
 
@@ -67,14 +67,14 @@ def paths_of(
     factor: Floats,
     lean: Floats,
     place: Integers,
-) -> tuple[Integers, Integers, Floats, Floats, Integers]:
+) -> tuple[Positions, Positions, Floats, Floats, Positions]:
     """Paths of days in scope: column, stratum, weight, part of its day in scope, and place where places are given.
 
     Where there is a `factor` by stratum, all days count, with so much of their rows.
     """
-    column, number = np.empty(size, np.int64), np.empty(size, np.int64)
+    column, number = np.empty(size, np.int32), np.empty(size, np.int32)
     weight, part = np.empty(size), np.empty(size)
-    where = np.empty(size if place.size else 0, np.int64)
+    where = np.empty(size if place.size else 0, np.int32)
     at = to = turn = 0
     for stratum in range(day_offset.size - 1):
         begin, end = day_offset[stratum], day_offset[stratum + 1]
@@ -115,10 +115,12 @@ def luck_of(
     whole: Integers,
     kept: Integers,
     lean: Floats,
-) -> tuple[Integers, Integers, Floats, Floats]:
+) -> tuple[Positions, Positions, Floats, Floats]:
     """All paths of the strata: column, stratum, weight in scope less the part of all weight that is covered, reach."""
-    size = kept.sum()
-    column, number = np.empty(size, np.int64), np.empty(size, np.int64)
+    size = 0
+    for each in range(kept.size):
+        size += kept[each]
+    column, number = np.empty(size, np.int32), np.empty(size, np.int32)
     weight, reach = np.empty(size), np.empty(size)
     at = to = turn = 0
     for stratum in range(day_offset.size - 1):
@@ -143,24 +145,6 @@ def luck_of(
                 to += 1
         turn += 1
     return column, number, weight, reach
-
-
-@compiled
-def edge(day: Integers, day_rows: Integers, covered: Floats) -> float:
-    """Rows more or less that there may be because days are cut: one row a place at either end."""
-    number, open_rows, size = np.empty(day.size, np.int64), np.empty(day.size), 0
-    for each in range(day.size):
-        part = covered[each]
-        if day_rows[each] > 0 and 0.0 < part < 1.0:
-            number[size], open_rows[size] = day[each], min(day_rows[each] * max(part, 1.0 - part), 1.0)
-            size += 1
-    order = np.argsort(number[:size])
-    square = total = 0.0
-    for each in range(size):
-        if each and number[order[each]] != number[order[each - 1]]:
-            square, total = square + total * total, 0.0
-        total += open_rows[order[each]]
-    return float(np.sqrt(square + total * total))
 
 
 # --- bins -------------------------------------------------------------------------------------------------------------
@@ -213,18 +197,6 @@ def below(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats
 
 
 @compiled
-def _between(
-    running: Floats, begin: int, end: int, left: float, right: float, low: float, high: float, at: Floats
-) -> float:
-    """What a running total, which is `at` low and high so much, grows by over the part of a bin in a range."""
-    if not (right > low and left < high):
-        return 0.0
-    lower = running[begin] if left >= low else at[0]
-    upper = running[end] if right <= high else at[1]
-    return float(upper - lower)
-
-
-@compiled
 def reached(
     starts: Codes, top: Codes, counts: Integers, chosen: Integers, covered: Floats, share: Floats
 ) -> tuple[int, int]:
@@ -247,8 +219,7 @@ def pieces(
 
     A bin has two, one either side of its middle; where one range cuts it, all of its mass is within the range.
     """
-    size = 2 * np.count_nonzero(mass > 0.0)
-    low, high, weight = np.empty(size), np.empty(size), np.empty(size)
+    low, high, weight = np.empty(2 * mass.size), np.empty(2 * mass.size), np.empty(2 * mass.size)
     at = 0
     for number in range(chosen.size):
         for each in range(starts.shape[1]):
@@ -278,7 +249,7 @@ ALL, ANY = -1, -2
 
 @compiled
 def probabilities(
-    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Integers, stratum: Integers
+    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Positions, stratum: Positions
 ) -> Floats:
     """Paths: how probably a row like it satisfies a clause, bins being independent within it.
 
@@ -304,17 +275,14 @@ def probabilities(
 
 
 @compiled
-def openness(
-    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Integers, stratum: Integers
-) -> tuple[Floats, Floats]:
-    """Paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
-    once, twice = np.empty(column.size), np.empty(column.size)
+def _openness(steps: Integers, tables: Floats, rows: Integers, codes: Codes, whole: Positions, real: Floats) -> None:
+    """Live paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
     p, a, j = np.empty(steps.size), np.empty(steps.size), np.empty(steps.size)
-    for path in range(column.size):
-        top = 0
+    for path in range(whole.shape[1]):
+        column, stratum, top = whole[1, path], whole[2, path], 0
         for step in steps:
             if step >= 0:
-                share = tables[step, stratum[path], codes[rows[step], column[path]]]
+                share = tables[step, stratum, codes[rows[step], column]]
                 share = min(max(share, 0.0), 1.0)
                 p[top], a[top], j[top] = share, np.sqrt(share * (1.0 - share)), 0.0
                 top += 1
@@ -330,8 +298,7 @@ def openness(
             top -= parts
             p[top], a[top], j[top] = held if some else 1.0 - held, one, two
             top += 1
-        once[path], twice[path] = a[0], j[0]
-    return once, twice
+        real[3, path], real[4, path] = a[0], j[0]
 
 
 @compiled
@@ -340,18 +307,20 @@ def alive(
     tables: Floats,
     rows: Integers,
     codes: Codes,
-    column: Integers,
-    stratum: Integers,
+    column: Positions,
+    stratum: Positions,
     weight: Floats,
     held: Floats,
-) -> tuple[Integers, Floats, float, float]:
+) -> tuple[Positions, Floats, float, float]:
     """The paths that may satisfy the clause: which they are, column and stratum; then of each
 
     weight, probability, mass, and how far being selected is open, once and twice. Then the sum of the masses, and how
     many paths of equal weight would tell as much (Kish 1965).
     """
-    size = np.count_nonzero(held)
-    whole, real = np.empty((3, size), np.int64), np.zeros((5, size))
+    size = 0
+    for path in range(held.size):
+        size += held[path] != 0.0
+    whole, real = np.empty((3, size), np.int32), np.zeros((5, size))
     at, total, square = 0, 0.0, 0.0
     for path in range(held.size):
         if held[path] != 0.0:
@@ -361,8 +330,26 @@ def alive(
             total, square = total + mass, square + mass * mass
             at += 1
     if steps.size:
-        real[3], real[4] = openness(steps, tables, rows, codes, whole[1], whole[2])
+        _openness(steps, tables, rows, codes, whole, real)
     return whole, real, total, total * total / square if total > 0.0 else 0.0
+
+
+@compiled
+def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
+    """A running total at any place on the mass axis."""
+    begin, end = 0, mass.size - 1
+    if place <= mass[begin]:
+        return float(totals[total, begin])
+    if place >= mass[end]:
+        return float(totals[total, end])
+    while end - begin > 1:
+        middle = (begin + end) >> 1
+        if mass[middle] <= place:
+            begin = middle
+        else:
+            end = middle
+    slope = (totals[total, end] - totals[total, begin]) / (mass[end] - mass[begin])
+    return float(slope * (place - mass[begin]) + totals[total, begin])
 
 
 @compiled
@@ -373,13 +360,13 @@ def measured(
 
     `totals` run over values, squares, and both times their place on the axis.
     """
-    bins = starts.shape[1]
+    bins, grown = starts.shape[1], np.empty(4)
     tables = np.zeros((4, chosen.size, bins))
-    share, mean, variance = tables[0], tables[1], tables[2]
-    ends = np.empty((ranges.shape[0], totals.shape[0], 2))
+    lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
     for pair in range(ranges.shape[0]):
-        for total in range(totals.shape[0]):
-            ends[pair, total] = np.interp(ranges[pair], mass, totals[total])
+        for total in range(4):
+            lower[pair, total] = _at(totals, total, mass, ranges[pair, 0])
+            upper[pair, total] = _at(totals, total, mass, ranges[pair, 1])
     for number in range(chosen.size):
         stratum = chosen[number]
         for each in range(bins):
@@ -387,24 +374,23 @@ def measured(
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             width = right - left if right > left else 1.0
             flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
-            own = first = second = 0.0
+            share = first = second = 0.0
             for pair in range(ranges.shape[0]):
-                low, high = ranges[pair]
-                own += _below(high, left, right, slope) - _below(low, left, right, slope)
-                if low <= 0.0 and high >= mass[-1]:
-                    grown = totals[:, end] - totals[:, begin]
-                    first += flat * grown[0] + turned * grown[2]
-                    second += flat * grown[1] + turned * grown[3]
+                low, high = ranges[pair, 0], ranges[pair, 1]
+                share += _below(high, left, right, slope) - _below(low, left, right, slope)
+                whole = low <= 0.0 and high >= mass[-1]
+                if not whole and not (right > low and left < high):
                     continue
-                reach = (begin, end, left, right, low, high)
-                first += flat * _between(totals[0], *reach, ends[pair, 0])
-                first += turned * _between(totals[2], *reach, ends[pair, 2])
-                second += flat * _between(totals[1], *reach, ends[pair, 1])
-                second += turned * _between(totals[3], *reach, ends[pair, 3])
-            share[number, each] = own
-            if own > 0.0:
-                mean[number, each] = first / own
-                variance[number, each] = max(second / own - (first / own) ** 2, 0.0)
+                for total in range(4):
+                    grown[total] = totals[total, end] if whole or right <= high else upper[pair, total]
+                    grown[total] -= totals[total, begin] if whole or left >= low else lower[pair, total]
+                first += flat * grown[0] + turned * grown[2]
+                second += flat * grown[1] + turned * grown[3]
+            tables[0, number, each] = share
+            if share > 0.0:
+                mean = first / share
+                tables[1, number, each] = mean
+                tables[2, number, each] = max(second / share - mean * mean, 0.0)
     return tables
 
 
@@ -419,41 +405,40 @@ def numbered(
     ranges: Floats,
     counted: Floats,
     codes: Codes,
-    column: Integers,
-    stratum: Integers,
+    column: Positions,
+    stratum: Positions,
     weight: Floats,
 ) -> tuple[Floats, float, float, float]:
     """The numbers of a feature in ranges, by bin: share, mean, variance and mass; count, mean and variance of all.
 
     The mass is what is `counted` in each bin, or else what paths there weigh.
     """
-    tables = measured(starts, top, tilt, chosen, axis, totals, ranges)
-    share, mean, noise, mass = tables[0], tables[1], tables[2], tables[3]
-    bins = starts.shape[1]
+    tables, bins = measured(starts, top, tilt, chosen, axis, totals, ranges), starts.shape[1]
     if counted.size:
         for number in range(chosen.size):
             for each in range(bins):
-                mass[number, each] = counted[number, each] * share[number, each]
+                tables[3, number, each] = counted[number, each] * tables[0, number, each]
     else:
         for path in range(column.size):
             if codes[column[path]] < bins:
-                mass[stratum[path], codes[column[path]]] += weight[path]
+                tables[3, stratum[path], codes[column[path]]] += weight[path]
     count = total = spread = 0.0
     for number in range(chosen.size):
         for each in range(bins):
-            count += mass[number, each]
-            total += mass[number, each] * mean[number, each]
+            count += tables[3, number, each]
+            total += tables[3, number, each] * tables[1, number, each]
     if not count > 0.0:
         return tables, count, np.nan, np.nan
     average = total / count
     for number in range(chosen.size):
         for each in range(bins):
-            spread += mass[number, each] * (noise[number, each] + (mean[number, each] - average) ** 2)
+            away = tables[1, number, each] - average
+            spread += tables[3, number, each] * (tables[2, number, each] + away * away)
     return tables, count, average, spread / count
 
 
 @compiled
-def gathered(table: Floats, codes: Codes, column: Integers, stratum: Integers) -> Floats:
+def gathered(table: Floats, codes: Codes, column: Positions, stratum: Positions) -> Floats:
     """Paths: what a table says of their bins; 0 where they are absent and it has no column for that."""
     values = np.zeros(column.size)
     for path in range(column.size):
@@ -465,7 +450,7 @@ def gathered(table: Floats, codes: Codes, column: Integers, stratum: Integers) -
 
 @compiled
 def lumped(
-    cut: Floats, shares: Floats, codes: Codes, column: Integers, stratum: Integers, weight: Floats, mass: Floats
+    cut: Floats, shares: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats, mass: Floats
 ) -> Floats:
     """Paths: rows that are on either side of an end that cuts a fine bin, nobody knows, by what of each bin is."""
     amount = np.zeros(column.size)
@@ -488,9 +473,12 @@ def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
 
 
 @compiled
-def lucky(expected: Floats, codes: Codes, column: Integers, stratum: Integers, weight: Floats) -> Floats:
+def lucky(expected: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats) -> Floats:
     """Bins and absent: rows that are expected, and what the paths there weigh besides."""
-    table = np.zeros_like(expected)
+    table = np.zeros(expected.shape)
     for path in range(column.size):
         table[stratum[path], codes[column[path]]] += weight[path]
-    return expected + table
+    for number in range(expected.shape[0]):
+        for each in range(expected.shape[1]):
+            table[number, each] += expected[number, each]
+    return table

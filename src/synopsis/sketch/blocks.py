@@ -125,25 +125,25 @@ def opened_within(
     Cost: proportional to the bytes of the frames that are opened.
     """
     needed = contexts.needed(set(features))
-    heads: list[tuple[int, int, int, int]] = []
+    heads: list[int] = []
     packs: list[bytes] = []
     for block in blocks:
         for frame in (block.head, *[block.bins[feature] for feature in features]):
             first, second = _SIZES.unpack_from(frame)
             first, last = 8 + first, 8 + first + second
-            heads += (TABLE.unpack_from(frame, 8), TABLE.unpack_from(frame, first), TABLE.unpack_from(frame, last))
+            heads += TABLE.unpack_from(frame, 8) + TABLE.unpack_from(frame, first) + TABLE.unpack_from(frame, last)
             packs += (frame[8 + TABLE.size : first], frame[first + TABLE.size : last], frame[last + TABLE.size :])
         for feature in needed:
             frame = block.paths[feature]
-            heads.append((*LINE.unpack_from(frame), 1))
+            heads += (*LINE.unpack_from(frame), 1)
             packs.append(frame[LINE.size :])
-    parts = np.array(heads, np.int64)
+    parts = np.array(heads, np.int64).reshape(-1, 4)
     ends = (parts[:, 2] * parts[:, 3] << (parts[:, 0] & 3)).cumsum()
     parts[0, 1], parts[1:, 1] = 0, ends[:-1]
     found = decoding.decoded(
         plain_bytes(packs, int(ends[-1])),
         parts,
-        len(heads) // len(blocks),
+        len(packs) // len(blocks),
         np.array([block.place_low for block in blocks]),
         chosen,
         first_day,
@@ -153,7 +153,7 @@ def opened_within(
         contexts.parents,
         contexts.centres,
         contexts.code_table,
-        heads[decoding.HEADS][2] - 1,
+        int(parts[decoding.HEADS, 2]) - 1,
     )
     return Strata(*found) if found[0].size else None
 

@@ -1,7 +1,8 @@
 """Compiled: functions that numba turns into machine code, once, and keeps beside their source.
 
 Some work is many small steps over arrays too short for NumPy to be worth its calls. Such functions live in modules of
-their own, each with a NumPy oracle in the tests. Importing numba takes time that nobody should spend who asks nothing:
+their own, each with a NumPy oracle in the tests. They are plain loops over numbers: whatever works on whole arrays
+takes numba seconds to compile. Importing numba takes time that nobody should spend who asks nothing:
 `Later` puts it off until something of such a module is used.
 """
 
@@ -19,9 +20,9 @@ def compiled(function: F) -> F:
     from numba import njit
 
     try:
-        return cast(F, njit(cache=True, nogil=True)(function))
+        return cast(F, njit(cache=True, nogil=True, error_model="numpy")(function))
     except RuntimeError:  # no folder that may be written to: every process compiles anew
-        return cast(F, njit(nogil=True)(function))
+        return cast(F, njit(nogil=True, error_model="numpy")(function))
 
 
 class Later:

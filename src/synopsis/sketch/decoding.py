@@ -25,56 +25,102 @@ HEADS = 3
 BINS = 3
 
 
+#: Of a part: its kind, its place among the plain bytes, its rows and its columns.
+KIND, PLACE, ROWS, COLUMNS = range(4)
+
+
 @compiled
-def _number(plain: Bytes, kind: int, begin: int, position: int) -> int:
-    """The number at a position of a part that begins somewhere; kinds as in `packing`: unsigned, then signed."""
-    if kind == 0:
-        return int(plain[begin + position])
-    size = 1 << (kind & 3)
-    at = begin + position * size
-    found = np.int64(plain[at])
-    for byte in range(1, size):
-        found |= np.int64(plain[at + byte]) << (8 * byte)
-    if kind >= 4 and size < 8 and found >> (8 * size - 1):
-        found -= np.int64(1) << (8 * size)
-    return int(found)
+def _numbers(plain: Bytes, parts: Integers, per_block: int, heads: int) -> Integers:
+    """The numbers of the first so many parts of every block, whose places become those among the numbers.
+
+    Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones.
+    """
+    size = 0
+    for part in range(parts.shape[0]):
+        if part % per_block < heads:
+            size += parts[part, ROWS] * parts[part, COLUMNS]
+    numbers, to = np.empty(size, np.int64), 0
+    for part in range(parts.shape[0]):
+        if part % per_block >= heads:
+            continue
+        kind, at, own = parts[part, KIND], parts[part, PLACE], parts[part, ROWS] * parts[part, COLUMNS]
+        parts[part, PLACE] = to
+        if kind == 0:
+            for each in range(own):
+                numbers[to + each] = plain[at + each]
+        else:
+            width = 1 << (kind & 3)
+            for each in range(own):
+                found = np.int64(0)
+                for byte in range(width):
+                    found |= np.int64(plain[at + each * width + byte]) << (8 * byte)
+                if kind >= 4 and width < 8 and found >> (8 * width - 1):
+                    found -= np.int64(1) << (8 * width)
+                numbers[to + each] = found
+        to += own
+    return numbers
+
+
+@compiled
+def _number(numbers: Integers, parts: Integers, part: int, row: int, column: int) -> int:
+    return int(numbers[parts[part, PLACE] + row * parts[part, COLUMNS] + column])
 
 
 @compiled
 def _kept(
-    plain: Bytes,
+    numbers: Integers,
     parts: Integers,
     per_block: int,
     place_low: Integers,
     chosen: NDArray[np.bool_],
     first_day: int,
     last_day: int,
-) -> tuple[NDArray[np.bool_], int, int, int]:
-    """Which strata of all blocks have a run at a chosen place from the first day to the last, and what they hold."""
+) -> Integers:
+    """Strata of all blocks: runs, days and paths of each, and whether a run is at a chosen place within the days."""
     strata = 0
     for block in range(place_low.size):
-        strata += parts[block * per_block, 3]
-    keep = np.zeros(strata, np.bool_)
-    at = runs = days = paths = 0
+        strata += parts[block * per_block, COLUMNS]
+    sizes = np.zeros((strata, 4), np.int64)
+    at = 0
     for block in range(place_low.size):
-        keys, run, day = parts[block * per_block], parts[block * per_block + 1], parts[block * per_block + 2]
-        run_at = day_at = 0
-        for stratum in range(keys[3]):
-            own_runs = _number(plain, keys[0], keys[1], keys[3] + stratum)
-            own_days = 0
-            for each in range(run_at, run_at + own_runs):
-                place = _number(plain, run[0], run[1], each) + place_low[block]
-                first = _number(plain, run[0], run[1], run[3] + each)
-                length = _number(plain, run[0], run[1], 2 * run[3] + each)
-                own_days += length
+        keys, runs, days = block * per_block, block * per_block + 1, block * per_block + 2
+        run = day = 0
+        for stratum in range(parts[keys, COLUMNS]):
+            sizes[at, 0] = _number(numbers, parts, keys, 1, stratum)
+            for each in range(run, run + sizes[at, 0]):
+                place = _number(numbers, parts, runs, 0, each) + place_low[block]
+                first, length = _number(numbers, parts, runs, 1, each), _number(numbers, parts, runs, 2, each)
+                sizes[at, 1] += length
                 if chosen[place] and first <= last_day and first + length > first_day:
-                    keep[at] = True
-            if keep[at]:
-                runs, days = runs + own_runs, days + own_days
-                for each in range(day_at, day_at + own_days):
-                    paths += _number(plain, day[0], day[1], day[3] + each)
-            run_at, day_at, at = run_at + own_runs, day_at + own_days, at + 1
-    return keep, runs, days, paths
+                    sizes[at, 3] = 1
+            for each in range(day, day + sizes[at, 1]):
+                sizes[at, 2] += _number(numbers, parts, days, 1, each)
+            run, day, at = run + sizes[at, 0], day + sizes[at, 1], at + 1
+    return sizes
+
+
+@compiled
+def _coded(
+    plain: Bytes,
+    begin: int,
+    known: Codes,
+    row: int,
+    first: int,
+    second: int,
+    at: int,
+    size: int,
+    centres: Codes,
+    feature: int,
+    code_of: Codes,
+) -> None:
+    """The codes of a feature from its ranks, those of its parents standing in the rows `first` and `second`."""
+    for each in range(size):
+        rank = plain[begin + each]
+        if first < 0:
+            known[row, at + each] = rank
+        else:
+            beside = known[second, at + each] if second >= 0 else np.uint8(0)
+            known[row, at + each] = code_of[centres[feature, known[first, at + each], beside], rank]
 
 
 @compiled
@@ -95,11 +141,16 @@ def decoded(
 ) -> tuple[Any, ...]:
     """The fields of `Strata`, in its order, of all strata in scope.
 
-    A part has a kind, a place in `plain`, rows and columns; a block has HEADS, BINS for each feature, and one part for
-    each of the features that are `needed` to find the codes, parents first.
+    A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
+    parents first. What `parts` says of them is changed on the way.
     """
-    keep, runs, days, paths = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
-    strata = keep.sum()
+    numbers = _numbers(plain, parts, per_block, HEADS + BINS * features.size)
+    sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
+    strata = runs = days = paths = 0
+    for each in range(sizes.shape[0]):
+        if sizes[each, 3]:
+            strata, runs = strata + 1, runs + sizes[each, 0]
+            days, paths = days + sizes[each, 1], paths + sizes[each, 2]
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)
     top = np.empty((features.size, strata), np.uint8)
@@ -114,56 +165,42 @@ def decoded(
         row_of[needed[row]] = row
     seen = to = to_run = to_day = to_path = 0
     for block in range(place_low.size):
-        first_part = block * per_block
-        keys, run, day = parts[first_part], parts[first_part + 1], parts[first_part + 2]
-        run_at = day_at = path_at = 0
-        for stratum in range(keys[3]):
-            own_runs = _number(plain, keys[0], keys[1], keys[3] + stratum)
-            own_days = own_paths = 0
-            for each in range(run_at, run_at + own_runs):
-                own_days += _number(plain, run[0], run[1], 2 * run[3] + each)
-            for each in range(day_at, day_at + own_days):
-                own_paths += _number(plain, day[0], day[1], day[3] + each)
-            if keep[seen]:
-                period[to] = _number(plain, keys[0], keys[1], stratum)
-                for each in range(own_runs):
-                    run_place[to_run + each] = _number(plain, run[0], run[1], run_at + each) + place_low[block]
-                    run_first[to_run + each] = _number(plain, run[0], run[1], run[3] + run_at + each)
-                    run_days[to_run + each] = _number(plain, run[0], run[1], 2 * run[3] + run_at + each)
-                for each in range(own_days):
-                    day_rows[to_day + each] = _number(plain, day[0], day[1], day_at + each)
-                    day_kept[to_day + each] = _number(plain, day[0], day[1], day[3] + day_at + each)
+        keys = block * per_block
+        run = day = path = 0
+        for stratum in range(parts[keys, COLUMNS]):
+            if sizes[seen, 3]:
+                period[to] = _number(numbers, parts, keys, 0, stratum)
+                for each in range(sizes[seen, 0]):
+                    run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
+                    run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
+                    run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                for each in range(sizes[seen, 1]):
+                    day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
+                    day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
                 for feature in range(features.size):
-                    own = first_part + HEADS + BINS * feature
-                    width, slope, count = parts[own], parts[own + 1], parts[own + 2]
-                    end = 0
+                    own, end = keys + HEADS + BINS * feature, 0
                     for each in range(bins):
-                        end += _number(plain, width[0], width[1], each * width[3] + stratum)
+                        end += _number(numbers, parts, own, each, stratum)
                         starts[feature, to, each] = end
-                        tilt[feature, to, each] = _number(plain, slope[0], slope[1], each * slope[3] + stratum)
-                        counts[feature, to, each] = _number(plain, count[0], count[1], each * count[3] + stratum)
-                    top[feature, to] = end + _number(plain, width[0], width[1], bins * width[3] + stratum)
-                    counts[feature, to, bins] = _number(plain, count[0], count[1], bins * count[3] + stratum)
+                        tilt[feature, to, each] = _number(numbers, parts, own + 1, each, stratum)
+                        counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
+                    top[feature, to] = end + _number(numbers, parts, own, bins, stratum)
+                    counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
                 for row in range(needed.size):
-                    feature = needed[row]
-                    begin = parts[first_part + HEADS + BINS * features.size + row, 1] + path_at
-                    one, two = parents[feature, 0], parents[feature, 1]
-                    if one < 0:
-                        for each in range(own_paths):
-                            known[row, to_path + each] = plain[begin + each]
-                        continue
-                    table, other = centres[feature], row_of[one]
-                    second = row_of[two] if two >= 0 else -1
-                    for each in range(own_paths):
-                        beside = known[second, to_path + each] if second >= 0 else np.uint8(0)
-                        centre = table[known[other, to_path + each], beside]
-                        known[row, to_path + each] = code_of[centre, plain[begin + each]]
-                to_run, to_day, to_path, to = to_run + own_runs, to_day + own_days, to_path + own_paths, to + 1
+                    feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
+                    first = row_of[parents[feature, 0]] if parents[feature, 0] >= 0 else -1
+                    second = row_of[parents[feature, 1]] if parents[feature, 1] >= 0 else -1
+                    size = sizes[seen, 2]
+                    _coded(plain, begin, known, row, first, second, to_path, size, centres, feature, code_of)
+                to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
+                to += 1
                 run_offset[to] = to_run
-            run_at, day_at, path_at, seen = run_at + own_runs, day_at + own_days, path_at + own_paths, seen + 1
+            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
+            seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
-        codes[feature] = known[row_of[features[feature]]]
+        for each in range(paths):
+            codes[feature, each] = known[row_of[features[feature]], each]
     return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
 
 
@@ -187,3 +224,13 @@ def covered(
                 share[at + each] = min(max(part, 0.0), 1.0)
         at += run_days[run]
     return share
+
+
+@compiled
+def is_shared(run_offset: Integers, run_place: Integers) -> bool:
+    """Whether any stratum has several places."""
+    for stratum in range(run_offset.size - 1):
+        for run in range(run_offset[stratum] + 1, run_offset[stratum + 1]):
+            if run_place[run] != run_place[run - 1]:
+                return True
+    return False

@@ -106,10 +106,7 @@ class Strata:
     @cached_property
     def shared_place(self) -> Integers | None:
         """Days: the place of each; None where no stratum has several places."""
-        place, first = self.run_place, np.zeros(self.run_place.size, np.bool_)
-        first[self.run_offset[:-1]] = True
-        shared = (place[1:] != place[:-1]) & ~first[1:]
-        return self.day_place if shared.any() else None
+        return self.day_place if decoding.is_shared(self.run_offset, self.run_place) else None
 
     @property
     def path_offset(self) -> Integers:
