@@ -326,11 +326,14 @@ class Estimates:
         first, second = self.of(one), self.of(two)
         if not self._paths.weight.size:
             return _independent(first, second)
-        live = self._live
-        numbers = (first.mean, second.mean, first.noise, second.noise, first.average, second.average)
-        codes = (self._codes(one), self._codes(two), live.column, live.stratum, live.mass)
-        found, paths = influences.paired(*(*codes, *numbers))
-        return _Pair._make((*found.tolist(), paths)) if found[0] > 0.0 else _Pair(0.0, math.nan, math.nan, math.nan)
+        codes, tables = (self._codes(one), self._codes(two)), (first.tables, second.tables)
+        both = (*codes, *tables, first.average, second.average, self._live.column)
+        found = influences.paired(*(*both, self._live.stratum, self._live.mass))
+        total, covariance, square, other, inner, outer, above_x, above_y = found.tolist()
+        if not total > 0:
+            return _Pair(0.0, math.nan, math.nan, math.nan)
+        means = (first.average + above_x, second.average + above_y)
+        return _Pair(total, covariance, square, other, inner, outer, *means, (found, *both))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -412,10 +415,9 @@ class Estimates:
         """Between which numbers the correlation lies, by Fisher's transformation."""
         pair = self._pair(one, two)
         r = pair.correlation
-        if math.isnan(r) or not pair.paths.size:
+        if math.isnan(r) or not pair.told:
             return (-1.0, 1.0) if self._rows.size else (math.nan, math.nan)
-        own = (pair.paths, r, pair.square, pair.other, pair.total)
-        half = self._half(*influences.of_correlation(*(*own, *self._about))) / max(1.0 - r * r, 1e-3)
+        half = self._half(*influences.of_pair(*(r, *pair.told, *self._about))) / max(1.0 - r * r, 1e-3)
         middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
         unseen *= _UNSEEN
         low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
@@ -427,11 +429,10 @@ class Estimates:
         r = pair.correlation
         if not pair.total > 0:
             return math.nan, math.nan
-        if not pair.paths.size:
+        if not pair.told:
             most = math.sqrt(pair.square * pair.other)
             return within(pair.covariance, -most, most)
-        own = (pair.paths, pair.covariance, pair.square, pair.other, pair.total)
-        half = self._half(*influences.of_covariance(*(*own, *self._about)))
+        half = self._half(*influences.of_pair(*(math.nan, *pair.told, *self._about)))
         low, high = pair.covariance - half, pair.covariance + half
         if not math.isnan(r):
             low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
@@ -472,7 +473,7 @@ class _Pair(NamedTuple):
     beyond: float = 0.0
     mean_x: float = math.nan
     mean_y: float = math.nan
-    paths: Floats = _NO_TABLE  #: of live ones, as `influences.paired` has it; empty where no path tells
+    told: tuple[Any, ...] = ()  #: what `influences.paired` found, and of what; empty where no path tells
 
     @property
     def unseen(self) -> float:

@@ -70,36 +70,12 @@ def _differing_alive(reach: Floats, alive: Positions, held: Floats, influence: F
 
 
 @compiled
-def _in_bins(weight: Floats, noise: Floats, alive: Positions, place: Positions) -> float:
-    """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each."""
-    error = 0.0
-    for each in range(weight.size):
-        error += weight[each] * noise[each]
-    error *= RUNS
-    if place.size and weight.size:
-        last = 0
-        for path in range(place.size):
-            last = max(last, place[path])
-        by_place = np.zeros(last + 1)
-        for each in range(weight.size):
-            by_place[place[alive[each]]] += weight[each] * np.sqrt(noise[each])
-        for each in range(last + 1):
-            error += APART * (by_place[each] * by_place[each])
-    return error
-
-
-@compiled
-def _of_hours(weight: Floats, influence: Floats, alive: Positions, part: Floats) -> float:
-    """Squared error because nobody knows which rows of a cut day are in scope."""
-    total = square = 0.0
-    if part.size:
-        for each in range(weight.size):
-            own = part[alive[each]]
-            if own < 1.0:
-                size = weight[each] * np.sqrt(1.0 / own - 1.0)
-                total += size
-                square += size * (influence[each] * influence[each])
-    return HOURS * HOURS * total * square / 2
+def _places(place: Positions) -> int:
+    """How many places to count by, if any."""
+    places = 0
+    for path in range(place.size):
+        places = max(places, place[path] + 1)
+    return places
 
 
 @compiled
@@ -125,52 +101,34 @@ def _square(
 
     `chosen` is that part as paths alone tell, `usual` the mean square of influences without the condition.
     """
-    mean, rest = np.empty(alive.size), np.empty(alive.size)
-    reaching = both = apart = 0.0
+    reaching = both = apart = in_bins = hours = hours_square = 0.0
+    by_place, moved = np.zeros(_places(place)), np.zeros(lumps.shape[0])
     for each in range(alive.size):
-        own = reach[alive[each]]
-        if uncovered.size:
-            own *= uncovered[stratum[each]]
-        mean[each] = held[each] * influence[each]
-        open_part = held[each] * (noise[each] + influence[each] * influence[each]) - mean[each] * mean[each]
-        rest[each] = max(open_part, 0.0)
-        reaching += own * (held[each] * held[each])
+        path, mean = alive[each], held[each] * influence[each]
+        open_part = held[each] * (noise[each] + influence[each] * influence[each]) - mean * mean
+        rest = max(open_part, 0.0)
+        reaching += (reach[path] * uncovered[stratum[each]] if uncovered.size else reach[path]) * (
+            held[each] * held[each]
+        )
+        in_bins += weight[each] * rest
+        if place.size:
+            by_place[place[path]] += weight[each] * np.sqrt(rest)
+        if part.size and part[path] < 1.0:
+            size = weight[each] * np.sqrt(1.0 / part[path] - 1.0)
+            hours, hours_square = hours + size, hours_square + size * (mean * mean)
         if once.size:
             both += weight[each] * (twice[each] * influence[each])
             apart += weight[each] * (once[each] * np.sqrt(noise[each]))
+        for cut in range(moved.size):
+            moved[cut] += lumps[cut, each] * influence[each]
     chosen = (worth * chosen + DOUBT * usual * reaching) / (worth + DOUBT)
-    square = chosen + _in_bins(weight, rest, alive, place) + _of_hours(weight, mean, alive, part)
+    square = chosen + RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
     square += (TOGETHER * (abs(both) + apart)) ** 2
-    for cut in range(lumps.shape[0]):
-        moved = 0.0
-        for each in range(alive.size):
-            moved += lumps[cut, each] * influence[each]
-        square += LUMPS * LUMPS * moved * moved
+    for each in range(by_place.size):
+        square += APART * (by_place[each] * by_place[each])
+    for cut in range(moved.size):
+        square += LUMPS * LUMPS * moved[cut] * moved[cut]
     return square, chosen
-
-
-@compiled
-def _of_paths(
-    influence: Floats,
-    noise: Floats,
-    usual: float,
-    reach: Floats,
-    alive: Positions,
-    stratum: Positions,
-    weight: Floats,
-    held: Floats,
-    worth: float,
-    once: Floats,
-    twice: Floats,
-    lumps: Floats,
-    part: Floats,
-    place: Positions,
-) -> tuple[float, float, float]:
-    """Squared error, the part of it that comes from the choice of paths, and degrees of freedom."""
-    found, freedom = _differing_alive(reach, alive, held, influence)
-    live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
-    square, chosen = _square(influence, noise, usual, found, reach, np.empty(0), *live)
-    return square, chosen, freedom
 
 
 #: Statistics of numbers in bins.
@@ -282,11 +240,19 @@ def of_count(
 ) -> tuple[float, float, float]:
     """Of a count: squared errors by the choice of paths and by all else of paths, and the sum of their reach."""
     chosen, _ = _differing(met_reach, met)
-    everyone, away, noise = np.empty(held.size, np.int32), np.empty(held.size), np.empty(held.size)
+    in_bins = hours = hours_square = both = reach = 0.0
+    by_place = np.zeros(_places(place))
     for path in range(held.size):
-        everyone[path], away[path], noise[path] = path, held[path] - rate, held[path] * (1.0 - held[path])
-    rest = _in_bins(weight, noise, everyone, place) + _of_hours(weight, away, everyone, part)
-    both = reach = 0.0
+        noise, away = held[path] * (1.0 - held[path]), held[path] - rate
+        in_bins += weight[path] * noise
+        if place.size:
+            by_place[place[path]] += weight[path] * np.sqrt(noise)
+        if part.size and part[path] < 1.0:
+            size = weight[path] * np.sqrt(1.0 / part[path] - 1.0)
+            hours, hours_square = hours + size, hours_square + size * (away * away)
+    rest = RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
+    for each in range(by_place.size):
+        rest += APART * (by_place[each] * by_place[each])
     for path in range(twice.size):
         both += live_weight[path] * twice[path]
     rest += (TOGETHER * both) ** 2
@@ -310,108 +276,108 @@ def reaches(weight: Floats, part: Floats) -> Floats:
 
 
 @compiled
+def _both(
+    codes_x: Codes,
+    codes_y: Codes,
+    column: int,
+    stratum: int,
+    tables_x: Floats,
+    tables_y: Floats,
+    middle: tuple[float, float, float, float],
+) -> tuple[bool, float, float, float, float]:
+    """Of a path: whether it has both features, their distances from the middle, and their variances within bins."""
+    one, two = codes_x[column], codes_y[column]
+    if one >= tables_x.shape[2] or two >= tables_y.shape[2]:
+        return False, 0.0, 0.0, 0.0, 0.0
+    x = tables_x[1, stratum, one] - middle[0] - middle[2]
+    y = tables_y[1, stratum, two] - middle[1] - middle[3]
+    return True, x, y, tables_x[2, stratum, one], tables_y[2, stratum, two]
+
+
+@compiled
 def paired(
     codes_x: Codes,
     codes_y: Codes,
+    tables_x: Floats,
+    tables_y: Floats,
+    average_x: float,
+    average_y: float,
     column: Positions,
     stratum: Positions,
     mass: Floats,
-    mean_x: Floats,
-    mean_y: Floats,
-    noise_x: Floats,
-    noise_y: Floats,
+) -> Floats:
+    """Two features where both are present: total, covariance, variances, the parts of these within bins.
+
+    And by how much the means of these rows are above those of all: averages and these make the middle of `_both`.
+    """
+    found, origin_x, origin_y, seen = np.full(8, np.nan), 0.0, 0.0, False
+    total = mx = my = xx = yy = xy = s = t = 0.0
+    middle = (average_x, average_y, 0.0, 0.0)
+    for path in range(column.size):
+        present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
+        if present:
+            if not seen:
+                seen, origin_x, origin_y = True, x, y
+            # From the first one on: where all are alike, they do not differ by as little as rounding either.
+            total += mass[path]
+            mx, my = mx + mass[path] * (x - origin_x), my + mass[path] * (y - origin_y)
+            s, t = s + mass[path] * vx, t + mass[path] * vy
+    found[0] = total
+    if not total > 0.0:
+        return found
+    middle = (average_x, average_y, origin_x + mx / total, origin_y + my / total)
+    for path in range(column.size):
+        present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
+        if present:
+            xx, yy, xy = xx + mass[path] * x * x, yy + mass[path] * y * y, xy + mass[path] * x * y
+    found[1], found[2], found[3] = xy / total, xx / total + s / total, yy / total + t / total
+    found[4], found[5], found[6], found[7] = s / total, t / total, middle[2], middle[3]
+    return found
+
+
+@compiled
+def of_pair(
+    r: float,
+    found: Floats,
+    codes_x: Codes,
+    codes_y: Codes,
+    tables_x: Floats,
+    tables_y: Floats,
     average_x: float,
     average_y: float,
-) -> tuple[Floats, Floats]:
-    """Two features where both are present: total, covariance, variances, the parts within bins, and means.
+    column: Positions,
+    reach: Floats,
+    alive: Positions,
+    stratum: Positions,
+    weight: Floats,
+    held: Floats,
+    worth: float,
+    once: Floats,
+    twice: Floats,
+    lumps: Floats,
+    part: Floats,
+    place: Positions,
+) -> tuple[float, float, float]:
+    """Of a correlation r, or of a covariance where r is NaN, given what was `paired`.
 
-    Then paths: both distances from the means, both variances within bins, and whether both features are present.
+    Squared error, the part of it that comes from the choice of paths, and degrees of freedom.
     """
-    bins, size, origin = mean_x.shape[1], column.size, -1
-    paths, found = np.zeros((5, size)), np.full(8, np.nan)
-    total = mx = my = xx = yy = xy = s = t = 0.0
-    for path in range(size):
-        one, two, number = codes_x[column[path]], codes_y[column[path]], stratum[path]
-        if one < bins:
-            paths[0, path], paths[2, path] = mean_x[number, one] - average_x, noise_x[number, one]
-        if two < bins:
-            paths[1, path], paths[3, path] = mean_y[number, two] - average_y, noise_y[number, two]
-        if one < bins and two < bins:
-            origin = path if origin < 0 else origin
-            paths[4, path], weight = 1.0, mass[path]
-            total += weight
-            # From the first one on: where all are alike, they do not differ by as little as rounding either.
-            mx += weight * (paths[0, path] - paths[0, origin])
-            my += weight * (paths[1, path] - paths[1, origin])
-            s, t = s + weight * paths[2, path], t + weight * paths[3, path]
-    found[0] = total
-    if total > 0.0:
-        mx, my, s, t = paths[0, origin] + mx / total, paths[1, origin] + my / total, s / total, t / total
-        for path in range(size):
-            paths[0, path] -= mx
-            paths[1, path] -= my
-            x, y, weight = paths[0, path], paths[1, path], mass[path] * paths[4, path]
-            xx, yy, xy = xx + weight * x * x, yy + weight * y * y, xy + weight * x * y
-        found[1], found[2], found[3] = xy / total, xx / total + s, yy / total + t
-        found[4], found[5], found[6], found[7] = s, t, average_x + mx, average_y + my
-    return found, paths
-
-
-@compiled
-def of_correlation(
-    paths: Floats,
-    r: float,
-    one: float,
-    two: float,
-    total: float,
-    reach: Floats,
-    alive: Positions,
-    stratum: Positions,
-    weight: Floats,
-    held: Floats,
-    worth: float,
-    once: Floats,
-    twice: Floats,
-    lumps: Floats,
-    part: Floats,
-    place: Positions,
-) -> tuple[float, float, float]:
-    """Of a correlation, given variances and rows: squared error, the part that comes from the choice, freedom."""
-    influence, noise = np.empty(alive.size), np.empty(alive.size)
+    influence, noise = np.zeros(alive.size), np.zeros(alive.size)
+    total, covariance, one, two = found[0], found[1], found[2], found[3]
+    middle = (average_x, average_y, found[6], found[7])
     for path in range(alive.size):
-        x, y = paths[0, path] / np.sqrt(one), paths[1, path] / np.sqrt(two)
-        vx, vy, present = paths[2, path] / one, paths[3, path] / two, paths[4, path]
-        influence[path] = (x * y - r * (x * x + vx + y * y + vy) / 2) * present / total
-        noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * present / total**2
-    usual = (1.0 - r * r) ** 2 / total**2
+        present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
+        if not present:
+            continue
+        if np.isnan(r):
+            influence[path] = TAILS * (x * y - covariance) / total
+            noise[path] = (vx * y * y + vy * x * x + vx * vy) / total**2
+        else:
+            x, y, vx, vy = x / np.sqrt(one), y / np.sqrt(two), vx / one, vy / two
+            influence[path] = (x * y - r * (x * x + vx + y * y + vy) / 2) / total
+            noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) / total**2
+    usual = one * two / total**2 if np.isnan(r) else (1.0 - r * r) ** 2 / total**2
+    chosen, freedom = _differing_alive(reach, alive, held, influence)
     live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
-    return _of_paths(influence, noise, usual, reach, *live)
-
-
-@compiled
-def of_covariance(
-    paths: Floats,
-    covariance: float,
-    one: float,
-    two: float,
-    total: float,
-    reach: Floats,
-    alive: Positions,
-    stratum: Positions,
-    weight: Floats,
-    held: Floats,
-    worth: float,
-    once: Floats,
-    twice: Floats,
-    lumps: Floats,
-    part: Floats,
-    place: Positions,
-) -> tuple[float, float, float]:
-    """The same of a covariance."""
-    influence, noise = np.empty(alive.size), np.empty(alive.size)
-    for path in range(alive.size):
-        x, y, vx, vy, present = paths[0, path], paths[1, path], paths[2, path], paths[3, path], paths[4, path]
-        influence[path] = TAILS * (x * y - covariance) * present / total
-        noise[path] = (vx * y * y + vy * x * x + vx * vy) * present / total**2
-    live = (alive, stratum, weight, held, worth, once, twice, lumps, part, place)
-    return _of_paths(influence, noise, one * two / total**2, reach, *live)
+    square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *live)
+    return square, chosen, freedom
