@@ -185,6 +185,7 @@ def main() -> int:
                 sketch = syn.open(Path(folder, "sketch"))
                 figures["milliseconds"] = compared(measure(sketch, truth, questions[: options.questions]))
             if options.only != "latency":
+                syn.open(Path(folder, "sketch")).query(questions[0].text)  # machine code is made once, and kept
                 texts = Path(folder, "questions.json")
                 texts.write_text(json.dumps([each.text for each in questions[:MEMORY_QUESTIONS]]), encoding="utf-8")
                 command = [sys.executable, __file__, "--memory-of", str(Path(folder, "sketch")), str(texts)]

@@ -67,7 +67,7 @@ class _Live(NamedTuple):
     weight: Floats
     held: Floats  #: how probably a row like it does
     mass: Floats  #: rows that it stands for and that do
-    once: Floats  #: how far being selected is open
+    once: Floats  #: how far being selected is open; empty where there is no clause
     twice: Floats  #: how far that hangs on two open questions at once
     total: float  #: of all masses
     worth: float  #: how many paths of equal weight would tell as much
@@ -135,14 +135,15 @@ class Estimates:
         """
         place, lean = self._strata.shared_place, _NONE if self._lean is None else self._lean
         place = _NOWHERE if place is None else place
-        found = _Paths(*weighing.paths_of(*self._days, self._chosen, self._paths_in_scope, _NONE, lean, place))
+        own = (*self._days, self._chosen)
+        found = _Paths(*weighing.paths_of(*(*own, self._paths_in_scope, self._cut, _NONE, lean, place)))
         if not (reached := float(found.weight.sum())):
             size = int(self._kept.sum())
-            found = _Paths(*weighing.paths_of(*self._days, self._chosen, size, self._covered, _NONE, _NOWHERE))
+            found = _Paths(*weighing.paths_of(*(*own, size, False, self._covered, _NONE, _NOWHERE)))
             reached = float(found.weight.sum())
         if reached > 0:
             np.multiply(found.weight, self._total / reached, out=found.weight)
-        return found if self._cut and not self._stray else found._replace(part=_NONE)
+        return found
 
     @property
     def _stray(self) -> bool:
@@ -207,7 +208,8 @@ class Estimates:
         paths = self._paths
         own = (paths.column, paths.stratum, paths.weight, self._held)
         whole, real, total, worth = weighing.alive(*(*self._program, self._strata.codes, *own))
-        return _Live._make((*whole, *real, total, worth))
+        joint = () if len(real) == 5 else (_NONE, _NONE)
+        return _Live._make((*whole, *real, *joint, total, worth))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -403,9 +405,8 @@ class Estimates:
     def _about(self) -> _About:
         """What the error of any statistic depends on."""
         live, paths = self._live, self._paths
-        joint = (_NONE, _NONE) if self._anything else (live.once, live.twice)
         known = (self._reach, live.which, live.stratum, live.weight, live.held, live.worth)
-        return *known, *joint, self._lumps, paths.part, paths.place
+        return *known, live.once, live.twice, self._lumps, paths.part, paths.place
 
     def _half(self, square: float, chosen: float, freedom: float) -> float:
         worth = self._live.worth

@@ -64,16 +64,17 @@ def paths_of(
     covered: Floats,
     chosen: Integers,
     size: int,
+    cut: bool,
     factor: Floats,
     lean: Floats,
     place: Integers,
 ) -> tuple[Positions, Positions, Floats, Floats, Positions]:
-    """Paths of days in scope: column, stratum, weight, part of its day in scope, and place where places are given.
+    """Paths of days in scope: column, stratum, weight; part of its day in scope, where days are cut; place, if given.
 
     Where there is a `factor` by stratum, all days count, with so much of their rows.
     """
     column, number = np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, part = np.empty(size), np.empty(size)
+    weight, part = np.empty(size), np.empty(size if cut else 0)
     where = np.empty(size if place.size else 0, np.int32)
     at = to = turn = 0
     for stratum in range(day_offset.size - 1):
@@ -94,14 +95,16 @@ def paths_of(
             if kept and (factor.size or (covered[day] > 0.0 and day_rows[day] > 0)):
                 own = rows[day - begin] / kept * scale
                 for each in range(kept):
-                    column[to], number[to], part[to] = at + each, turn, covered[day]
+                    column[to], number[to] = at + each, turn
+                    if cut:
+                        part[to] = covered[day]
                     weight[to] = own * lean[at + each] if lean.size else own
                     if place.size:
                         where[to] = place[day]
                     to += 1
             at += kept
         turn += 1
-    return column[:to], number[:to], weight[:to], part[:to], where[: to if place.size else 0]
+    return column[:to], number[:to], weight[:to], part[: to if cut else 0], where[: to if place.size else 0]
 
 
 @compiled
@@ -320,7 +323,7 @@ def alive(
     size = 0
     for path in range(held.size):
         size += held[path] != 0.0
-    whole, real = np.empty((3, size), np.int32), np.zeros((5, size))
+    whole, real = np.empty((3, size), np.int32), np.empty((5 if steps.size else 3, size))
     at, total, square = 0, 0.0, 0.0
     for path in range(held.size):
         if held[path] != 0.0:

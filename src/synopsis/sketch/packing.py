@@ -57,7 +57,11 @@ def plain_bytes(parts: list[bytes], size: int) -> NDArray[np.uint8]:
 
     The compressor takes them all as one: making ready for each by itself would cost more than unpacking it.
     """
-    return np.frombuffer(_SMALL.decompress(b"".join(parts), decompressed_size=size) if size else bytearray(), np.uint8)
+    if not size:
+        return np.empty(0, np.uint8)
+    # Arrow's own pool would keep what a few large questions took.
+    pool = pa.system_memory_pool()
+    return np.frombuffer(_SMALL.decompress(b"".join(parts), decompressed_size=size, memory_pool=pool), np.uint8)
 
 
 def _narrowest(array: NDArray[Any]) -> int:
