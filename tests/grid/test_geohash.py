@@ -268,3 +268,17 @@ def test_a_neighbour_to_the_east_has_the_cell_to_its_west(cell_with_bits: tuple[
     east, west = geohash.neighbours(cell, bits)[[2, 6]]
     assert geohash.neighbours(east, bits)[6] == cell
     assert geohash.neighbours(west, bits)[2] == cell
+
+
+def test_positions_lie_within_cells_as_their_own_cells_tell():
+    random = np.random.default_rng(3)
+    edges = np.arange(-180.0, 180.1, 1.40625)
+    latitude = np.concatenate(
+        (random.uniform(-90, 90, 2_000), random.choice(edges[np.abs(edges) <= 90], 2_000), [90.0])
+    )
+    longitude = np.concatenate((random.uniform(-180, 180, 2_000), random.choice(edges, 2_000), [180.0]))
+    for length in (1, 2, 3):
+        own = geohash.to_text(geohash.encode(latitude, longitude, 5 * length), length)
+        for texts in (own[-1:], own[:1], own[2_000:2_004], own[:12], own[-12:]):
+            found = geohash.within([str(text) for text in texts], latitude, longitude)
+            np.testing.assert_array_equal(found, np.isin(own, texts))

@@ -9,6 +9,8 @@ position has exactly one cell.
 G. Niemeyer (2008) proposed the encoding; the interleaving by shifts and masks is H. S. Warren's, Hacker's Delight, 7-2.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -47,6 +49,9 @@ _CHARACTER_CODES: Final = np.array([ord(character) for character in ALPHABET], d
 _CHARACTER_VALUES: Final = np.full(129, -1, dtype=np.int64)
 _CHARACTER_VALUES[_CHARACTER_CODES] = np.arange(32)
 _CHARACTER_VALUES[[ord(character) for character in ALPHABET.upper()]] = np.arange(32)
+
+#: Texts up to which it is faster to compare positions with the edges of each cell than to find their own cells.
+_FEW: Final = 8
 
 #: Steps (north, east) to the eight neighbours, clockwise: N, NE, E, SE, S, SW, W, NW.
 _NEIGHBOUR_ROWS: Final = np.array([1, 1, 0, -1, -1, -1, 0, 1])
@@ -217,6 +222,36 @@ def parse(text: str) -> tuple[int, int]:
     _check_length(len(text), text)
     _check_characters(text)
     return int(from_text([text])[0]), len(text) * BITS_PER_CHARACTER
+
+
+def within(texts: Sequence[str], latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which positions lie in one of these cells, as their own cells would tell. Cost: a pass for every text or length.
+
+    >>> within(["ezs42", "u"], np.array([42.6, 57.6, 0.0]), np.array([-5.6, 10.4, 0.0]))
+    array([ True,  True, False])
+    """
+    found = np.zeros(latitude.shape, np.bool_)
+    if len(texts) <= _FEW:
+        for text in texts:
+            south, west, north, east = _box(text)
+            inside = (latitude >= south) & (longitude >= west)
+            inside &= latitude < north if north < LATITUDE_REACH else True
+            inside &= longitude < east if east < LONGITUDE_REACH else True
+            found |= inside
+        return found
+    by_length: dict[int, list[int]] = {}
+    for text in texts:
+        by_length.setdefault(len(text), []).append(parse(text)[0])
+    for length, cells in by_length.items():
+        found |= np.isin(encode(latitude, longitude, length * BITS_PER_CHARACTER), cells)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _box(text: str) -> tuple[float, float, float, float]:
+    """South, west, north and east of one cell."""
+    south, west, north, east = (float(edge) for edge in decode(*parse(text)))
+    return south, west, north, east
 
 
 def parents(cells: ArrayLike, bits: int, to_bits: int) -> NDArray[np.int64]:

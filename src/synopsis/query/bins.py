@@ -7,126 +7,125 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synopsis.query.inference import Interval
 from synopsis.query.predicates import EVERYWHERE, Ranges
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import influences, mixtures, weighing
+else:
+    weighing, influences, mixtures = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "mixtures")
+    )
 
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
 
-#: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
-LUMPS = 0.5
+#: Ranges come again: in the next statistic, and in the next question.
+_REMEMBERED = 512
 
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of one feature in every stratum: strata x bins, as runs of the mass axis with a slope."""
+    """The bins of one feature in every stratum in scope, as runs of the mass axis with a slope."""
 
     axis: MassAxis
-    starts: Integers  #: fine codes
-    ends: Integers
-    tilt: Floats  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1)
+    starts: Codes  #: all strata x bins: fine codes
+    top: Codes
+    tilt: weighing.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
+    chosen: Integers  #: the strata in scope
 
     @classmethod
-    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers | slice = slice(None)) -> Bins:
+    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers) -> Bins:
         """The bins of the feature that stands at `position` in these strata, of the strata that are chosen."""
-        starts = strata.starts[position][chosen].astype(np.intp)
-        top = strata.top[position][chosen].astype(np.intp)
-        tilt = strata.tilt[position][chosen] * (TILT_LIMIT / TILT_STEPS)
-        return cls(axis, starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1), tilt)
+        return cls(axis, strata.starts[position], strata.top[position], strata.tilt[position], chosen)
 
-    @cached_property
-    def left(self) -> Floats:
-        """Where each bin begins on the mass axis."""
-        return self.axis.mass.take(self.starts)
+    def on_axis(self, ranges: Ranges) -> Floats:
+        """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
+        return _on_axis(self.axis, ranges)
 
-    @cached_property
-    def right(self) -> Floats:
-        """Where each bin ends on the mass axis."""
-        return self.axis.mass.take(self.ends)
+    def shares(self, ranges: Ranges, *, nulls: bool) -> Floats:
+        """Strata x (bins and absent): the share of each that is in the ranges."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
+        return weighing.shares(*own, self.on_axis(ranges), float(nulls))
 
-    @cached_property
-    def width(self) -> Floats:
-        """The mass of each bin; 1 where it is not used."""
-        width = self.right - self.left
-        return np.where(width > 0.0, width, 1.0)
+    @property
+    def parts(self) -> tuple[Codes, Codes, weighing.Tilts, Integers, Floats, Floats]:
+        """All of it, in the order in which `weighing` takes it."""
+        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals
 
-    def on_axis(self, ranges: Ranges) -> list[Interval]:
-        """Closed ranges of values as ranges of the mass axis, in order."""
-        if ranges == EVERYWHERE:
-            return [(0.0, float(self.axis.mass[-1]))]
-        step = self.axis.step
-        if not step:
-            edges = [(low, high) for low, high in ranges]
-        else:
-            steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
-            edges = [(low * step, high * step) for low, high in steps]
-        found = ((self.axis.below(low, included=False), self.axis.below(high, included=True)) for low, high in edges)
-        return [(low, high) for low, high in found if high > low]
-
-    def shares(self, ranges: Ranges) -> Floats:
-        """Of each bin: the share in the ranges."""
-        share = np.zeros(self.left.shape)
-        for low, high in self.on_axis(ranges):
-            share += self.below(high) - self.below(low)
-        return share
-
-    def below(self, mass: float | Floats) -> Floats:
+    def below(self, mass: float) -> Floats:
         """Of each bin: the share below a place on the mass axis."""
-        u = (np.minimum(np.maximum(mass, self.left), self.right) - self.left) / self.width
-        return np.asarray(u + self.tilt * (u * u - u))
+        return weighing.below(self.starts, self.top, self.tilt, self.chosen, self.axis.mass, mass)
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        mass, found = self.axis.mass, []
-        for end in {end for pair in self.on_axis(ranges) for end in pair}:
-            code = int(np.searchsorted(mass, end, side="right")) - 1
-            if 0 <= code < mass.size - 1 and mass[code] < end:
-                left_open = self._left_open(code, float((end - mass[code]) / (mass[code + 1] - mass[code])))
-                if left_open > NEAR:
-                    found.append(left_open * (self.below(float(mass[code + 1])) - self.below(float(mass[code]))))
-        return found
+        return [left_open * (self.below(end) - self.below(begin)) for begin, end, left_open in _cut(self.axis, ranges)]
 
-    def _left_open(self, code: int, part: float) -> float:
-        """How much of a fine bin may be on the other side of an end that cuts it after this part.
+    def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
+        """The distribution on the mass axis of so much mass in every bin, of values that lie in the ranges."""
+        return mixtures.mixed(*self.flat(mass, ranges))
 
-        All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
-        """
-        axis = self.axis
-        low, high = float(axis.low[code]), float(axis.high[code])
-        mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
-        reach = max(min(mean - low, high - mean), axis.step / 2)
-        value = low + part * (high - low)
-        near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
-        return max(math.sqrt(part * (1.0 - part)), abs(part - near) / LUMPS)
+    def flat(self, mass: Floats, ranges: Ranges) -> tuple[Floats, Floats, Floats]:
+        """The same as flat pieces: where each begins and ends on the mass axis, and its mass."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
+        begin, end, weight = weighing.pieces(*own, mass, self.on_axis(ranges))
+        return begin, end, weight
 
-    def sums(self, ranges: Ranges) -> tuple[Floats, Floats]:
-        """Of each bin: the sums of values and of squares in the ranges, times the share."""
-        first, second = np.zeros(self.left.shape), np.zeros(self.left.shape)
-        flat, turned = (1 - self.tilt - 2 * self.tilt * self.left / self.width) / self.width, 2 * self.tilt
-        turned = turned / self.width**2
-        axis = self.axis
-        for low, high in self.on_axis(ranges):
-            for sums, total, moment in (
-                (first, axis.first, axis.first_moment),
-                (second, axis.second, axis.second_moment),
-            ):
-                sums += flat * self._between(total, low, high) + turned * self._between(moment, low, high)
-        return first, second
+    def ends(self, counts: Integers, covered: Floats, share: Floats) -> Interval | None:
+        """The least and the greatest value of bins that have rows in scope; None where there are none."""
+        begin, end = weighing.reached(self.starts, self.top, counts, self.chosen, covered, share)
+        return (float(self.axis.low[begin]), float(self.axis.high[end - 1])) if end > begin else None
 
-    def _between(self, running: Floats, low: float, high: float) -> Floats:
-        """What a running total grows by over the part of each bin that lies in a range of the axis."""
-        if low <= 0.0 and high >= self.axis.mass[-1]:
-            return np.asarray(running.take(self.ends) - running.take(self.starts))
-        lower = np.where(self.left >= low, running.take(self.starts), self.axis.at(running, low))
-        upper = np.where(self.right <= high, running.take(self.ends), self.axis.at(running, high))
-        return np.where((self.right > low) & (self.left < high), upper - lower, 0.0)
+
+@lru_cache(maxsize=_REMEMBERED)
+def _on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
+    if ranges == EVERYWHERE:
+        return np.array([(0.0, float(axis.mass[-1]))])
+    step = axis.step
+    if not step:
+        edges = [(low, high) for low, high in ranges]
+    else:
+        steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
+        edges = [(low * step, high * step) for low, high in steps]
+    found = ((axis.below(low, included=False), axis.below(high, included=True)) for low, high in edges)
+    return np.array([(low, high) for low, high in found if high > low], np.float64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _cut(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
+    """Every fine bin that an end of the ranges cuts: where it begins and ends, and how much of it is left open."""
+    mass, found = axis.mass, []
+    for end in set(_on_axis(axis, ranges).ravel().tolist()):
+        code = int(mass.searchsorted(end, side="right")) - 1
+        if 0 <= code < mass.size - 1 and mass[code] < end:
+            begin, after = float(mass[code]), float(mass[code + 1])
+            left_open = _left_open(axis, code, (end - begin) / (after - begin))
+            if left_open > NEAR:
+                found.append((begin, after, left_open))
+    return tuple(found)
+
+
+def _left_open(axis: MassAxis, code: int, part: float) -> float:
+    """How much of a fine bin may be on the other side of an end that cuts it after this part.
+
+    All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
+    """
+    low, high = float(axis.low[code]), float(axis.high[code])
+    mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
+    reach = max(min(mean - low, high - mean), axis.step / 2)
+    value = low + part * (high - low)
+    near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)
+    return max(math.sqrt(part * (1.0 - part)), abs(part - near) / influences.LUMPS)
 
 
 def _lowest_step(low: float, step: float) -> float:

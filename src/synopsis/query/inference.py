@@ -17,12 +17,6 @@ def within(estimate: float, low: float, high: float) -> Interval:
     return min(low, estimate), max(high, estimate)
 
 
-def worth(mass: Floats) -> float:
-    """How many paths of equal weight would tell as much (Kish 1965)."""
-    total = float(mass.sum())
-    return total * total / dot(mass, mass) if total > 0 else 0.0
-
-
 def student(paths: float) -> float:
     """97.5% of Student's distribution, of so many paths, lie below this (Abramowitz & Stegun 26.7.5).
 
@@ -39,15 +33,3 @@ def student(paths: float) -> float:
 def dot(one: Floats, other: Floats) -> float:
     """The sum of products, without the threads that BLAS would start for it: they cost more than they save."""
     return float(np.einsum("i,i->", one, other))
-
-
-def differing(reach: Floats, values: Floats) -> tuple[float, float]:
-    """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
-
-    Wolter (2007), 8.2; Satterthwaite (1946), the fourth moment of normal differences being three squares.
-    """
-    step = values[1:] - values[:-1]
-    step *= step
-    squares = np.multiply(reach[1:], step, out=step)
-    total, fourth = float(squares.sum()), dot(squares, squares)
-    return total / 2, 3.0 * total * total / fourth if fourth > 0 else 0.0

@@ -15,12 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.binding import Part, Scope
 from synopsis.query.predicates import Between, Condition, IsNull, Not
-from synopsis.query.regions import Cells
 from synopsis.query.whereabouts import Whereabouts
-from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Strata
@@ -28,6 +27,12 @@ from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
 
 DAY: Final = Bucket.parse("1d")
+
+#: Days in any span of time.
+_MOST_DAYS: Final = 1 << 40
+
+#: Days that local time may be away from UTC, and clocks that are set back may reach beyond.
+_ZONES_REACH: Final = 3
 
 
 @dataclass(frozen=True)
@@ -77,17 +82,10 @@ class Opened:
         if scoped.whereabouts is not None:
             timed = begin is not None or end is not None
             features += scoped.whereabouts.features(timed or cuts_days)
-        before = np.append(0, np.cumsum(chosen))
-        parts = []
+        strata = None
         if begin is None or end is None or begin < end:
-            for block in summary.blocks:
-                if before[block.place_high + 1] > before[block.place_low]:
-                    found = blocks.opened(block, summary.contexts, features)
-                    runs = chosen[found.run_place] & _touched(found, layout, begin, end)
-                    keep = np.logical_or.reduceat(runs, found.run_offset[:-1])
-                    if keep.any():
-                        parts.append(found if keep.all() else found.take(keep))
-        return replace(scoped, features=features, strata=Strata.joined(parts) if parts else None, cut=cut)
+            strata = summary.opened_within(features, chosen, *_days(layout, begin, end))
+        return replace(scoped, features=features, strata=strata, cut=cut)
 
     @classmethod
     def around(cls, summary: Summary, layout: Layout, scope: Scope) -> Opened:
@@ -113,8 +111,10 @@ class Opened:
         """What of each day and place in scope lies in a span of time."""
         strata = self.strata
         assert strata is not None
-        share = _shares(strata, self.layout, begin, end)
-        share = np.where(self.chosen[strata.day_place], share, 0.0)
+        if self.layout.timezone == "UTC":
+            share = strata.covered(self.chosen, begin, end)
+        else:
+            share = np.where(self.chosen[strata.day_place], _shares(strata, self.layout, begin, end), 0.0)
         covered = Covered(share)
         if self.whereabouts is not None:
             starts = day_us(strata.day, self.layout)
@@ -129,7 +129,7 @@ def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
     """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
     chosen = np.ones(summary.latitude.size, np.bool_)
     if scope.prefixes is not None:
-        chosen &= Cells(scope.prefixes).holds(summary.latitude, summary.longitude)
+        chosen = geohash.within(scope.prefixes, summary.latitude, summary.longitude)
     for shape in scope.shapes:
         chosen &= shape.holds(summary.latitude, summary.longitude)
     return chosen
@@ -149,14 +149,18 @@ def past_us(day: Integers, layout: Layout) -> Integers:
     return DAY.reach_us(day, layout.zone)
 
 
-def _touched(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> NDArray[np.bool_]:
-    """Which runs have days in a span of time."""
-    touched = np.ones(strata.run_first.size, np.bool_)
+def _days(layout: Layout, begin: int | None, end: int | None) -> tuple[int, int]:
+    """The first and the last day with an instant in a span of time."""
+    first = -_MOST_DAYS if begin is None else begin // DAY_US
+    last = _MOST_DAYS if end is None else (end - 1) // DAY_US
+    if layout.timezone == "UTC":
+        return first, last
+    near = np.arange(-_ZONES_REACH, _ZONES_REACH + 1)
     if begin is not None:
-        touched &= past_us(strata.run_first + strata.run_days - 1, layout) > begin
+        first = int(first + near[past_us(first + near, layout) > begin][0])
     if end is not None:
-        touched &= day_us(strata.run_first, layout) < end
-    return touched
+        last = int(last + near[day_us(last + near, layout) < end][-1])
+    return first, last
 
 
 def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:

@@ -10,16 +10,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
-
 from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Covered, Opened
 from synopsis.query.predicates import And, Condition, IsNull, Not, positive
 from synopsis.query.values import Value
-from synopsis.sketch.strata import Strata, bin_ranges
-from synopsis.sketch.summary import Summary
 
 
 class Piece:
@@ -135,22 +131,8 @@ class Piece:
         strata, opened = self._strata, self._opened
         assert strata is not None
         assert self._covered is not None
-        covered, starts = self._covered.share, strata.day_offset[:-1]
-        inside = np.add.reduceat(np.where(covered >= 1.0, strata.day_rows, 0), starts)
-        cut = np.add.reduceat(np.where((covered > 0.0) & (covered < 1.0), strata.day_rows, 0), starts)
-        group = np.zeros(len(strata), np.int64)
-        histograms = {
-            feature: _histogram(strata, opened.summary, feature, position)
-            for position, feature in enumerate(opened.features)
-        }
-        return certain.Selection(certain.Strata(strata.rows, inside, cut, group, 1), histograms, self._condition)
-
-
-def _histogram(strata: Strata, summary: Summary, feature: int, position: int) -> certain.Histogram:
-    low, high = bin_ranges(strata, summary.scales, feature, position)
-    counts = np.ascontiguousarray(strata.counts[position].T)
-    rows, absent = counts[:-1], counts[-1]
-    return certain.Histogram(rows, rows, absent, absent, np.nan_to_num(low.T), np.nan_to_num(high.T))
+        histograms = certain.Histograms(strata, opened.summary.scales, opened.features)
+        return certain.Selection(certain.Strata.kept(strata, self._covered.share), histograms, self._condition)
 
 
 def nothing(asked: Statistic) -> Value:

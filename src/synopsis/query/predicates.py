@@ -14,12 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final
 
 Ranges = tuple[tuple[float, float], ...]  #: closed, ascending, with at least one number between neighbours
 
 EVERYWHERE: Final[Ranges] = ((-math.inf, math.inf),)
+
+#: Questions come again, and their statistics share conditions.
+_REMEMBERED: Final = 512
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
@@ -106,6 +109,7 @@ class AnyOf:
 Clause = Leaf | AllOf | AnyOf
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def positive(condition: Condition, negated: bool = False) -> Clause:
     """The clause that holds where the condition is true (where it is false, if negated).
 
@@ -153,6 +157,7 @@ def _merged(
     return (*leaves.values(), *others)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def parted(clause: Clause, feature: int) -> tuple[Leaf, Clause]:
     """The clause with "the feature is present" added, as what it demands of that feature alone and all the rest."""
     own, others = Leaf(feature), []
@@ -164,6 +169,7 @@ def parted(clause: Clause, feature: int) -> tuple[Leaf, Clause]:
     return own, all_of(others)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def reachable(clause: Clause, feature: int) -> Leaf:
     """The values of a feature that a row can have for which the clause holds.
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from synopsis.query.binding import Statistic
-from synopsis.query.mixtures import interpolated, mixed
 from synopsis.query.pieces import Piece, bounded, nothing, share_of
 from synopsis.query.predicates import Between, Not
 from synopsis.query.strata import JoinedValues
@@ -112,12 +111,14 @@ class _Pooled:
 
     def _quantile(self, feature: int, share: float) -> float:
         """The quantile of all values, on the axis that the pieces share."""
+        from synopsis.query.mixtures import interpolated, mixed  # machine code, which is loaded when it is needed
+
         numbers = [piece.numbers(feature) for piece in self._pieces]
         numbers = [each for each in numbers if each.count > 0]
         if not numbers:
             return math.nan
         low, high, mass = (np.concatenate(part) for part in zip(*(each.flat for each in numbers), strict=True))
-        return numbers[0].bins.axis.value(float(interpolated(mixed(low, high, mass), np.array([share]))[0]))
+        return numbers[0].bins.axis.value(float(interpolated(*mixed(low, high, mass), share)))
 
     def _of_spread(self, asked: Statistic) -> Value:
         first, second = asked.features[0], asked.features[-1]

@@ -117,6 +117,7 @@ def written_condition(condition: Condition) -> str:
 
 def _written_comparison(condition: FeatureIs | FeatureBetween | FeatureIn | FeatureNull) -> str:
     name = _written_name(condition.name.text)
+    name = f'"{name}"' if name.lower() in ("location", "time") else name
     match condition:
         case FeatureIs():
             return f"{name} {condition.comparison} {_written_end(condition.number)}"

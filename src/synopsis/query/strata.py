@@ -22,14 +22,17 @@ and the bins beyond lose at most as many rows as the scope and the other predica
   must(v) + q may(v) > (1 - q) (must - 1), for the rows at v or above: a quantile of weighted bins.
 
 Counts are float64 inside: exact up to 2^53, and NumPy multiplies them with values without converting.
+
+One group whose counts are exact, which is what most questions are about, goes to `arrangements`, where the same is
+computed in machine code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import Final, NamedTuple
+from functools import cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +50,15 @@ from synopsis.query.predicates import (
     reachable,
 )
 from synopsis.query.runs import Runs
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata as KeptStrata
+
+if TYPE_CHECKING:
+    from synopsis.query import arrangements
+else:
+    arrangements = Later("synopsis.query.arrangements")
 
 #: Share of the magnitudes by which sums of values may be off by rounding, here and in whoever checks them.
 ROUNDING: Final = 1e-9
@@ -56,6 +67,7 @@ _CLOSE_ENOUGH: Final = 1e-5  #: of the way to the best value: where the search f
 _MOST_STEPS: Final = 50
 _CELLS: Final = 256  #: of values, in which a quantile is sought first
 _NO_WIDTH: Final = 1e-300  #: what is narrower is not parted into cells
+_BEST, _WORST, _COUNT, _SUM, _MEAN, _EITHER = range(6)  #: facts of a side in `arrangements`
 
 
 class Interval(NamedTuple):
@@ -75,10 +87,20 @@ class Strata:
     group: Integers  #: ascending
     groups: int
 
+    @classmethod
+    def kept(cls, strata: KeptStrata, covered: Floats) -> Strata:
+        """The strata of a summary as one group, given the part of each of their days that is in scope."""
+        rows = arrangements.in_scope(strata.day_offset, strata.day_rows, covered)
+        return cls(*rows, np.zeros(len(strata), np.int64), 1)
+
     @cached_property
     def runs(self) -> Runs:
         """The strata of each group."""
         return Runs.of(slice(0, self.total.size), self.group, self.groups)
+
+    def sum(self, values: Floats) -> Floats:
+        """The sum over each group."""
+        return np.array([values.sum()]) if self.groups == 1 else self.runs.sum(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +111,21 @@ class Histogram:
     array as `least` and `most`: nothing is computed twice then.
     """
 
-    least: Integers
-    most: Integers
-    absent_least: Integers
-    absent_most: Integers
+    least: Integers | Floats
+    most: Integers | Floats
+    absent_least: Integers | Floats
+    absent_most: Integers | Floats
     low: Floats  #: every value of the bin is at least this
     high: Floats  #: and at most this
+
+    @classmethod
+    def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int) -> Histogram:
+        """What the strata of a summary count of a feature, which stands at `position` in them."""
+        own = (strata.starts[position], strata.top[position], strata.counts[position])
+        ends = (scales.quantizers[feature].edges, float(scales.low[feature]), float(scales.high[feature]))
+        rows, low, high = arrangements.binned(*(*own, *ends))
+        counts, absent = rows[:-1], rows[-1]
+        return cls(counts, counts, absent, absent, low, high)
 
     @cached_property
     def at_least(self) -> Floats:
@@ -112,6 +143,11 @@ class Histogram:
         least = self.at_least.sum(axis=0)
         return least, least if self.most is self.least else self.at_most.sum(axis=0)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all counts are."""
+        return self.most is self.least and self.absent_most is self.absent_least
+
     def tightened(self, total: Floats) -> tuple[Floats, Floats]:
         """`least` and `most` as the other bins and the total leave them."""
         least, most = self.at_least, self.at_most
@@ -120,6 +156,19 @@ class Histogram:
         spare = self.present[1] + self.absent_most - total
         missing = total - self.present[0] - self.absent_least
         return np.maximum(least, most - spare), np.minimum(most, least + missing)
+
+
+class Histograms(dict[int, Histogram]):
+    """Histograms by feature of the strata of a summary, made when they are first asked for."""
+
+    def __init__(self, strata: KeptStrata, scales: Scales, features: tuple[int, ...]) -> None:
+        super().__init__()
+        self._strata, self._scales, self._features = strata, scales, features
+
+    def __missing__(self, feature: int) -> Histogram:
+        found = Histogram.kept(self._strata, self._features.index(feature), self._scales, feature)
+        self[feature] = found
+        return found
 
 
 # --- for how many rows a condition holds ------------------------------------------------------------------------------
@@ -131,6 +180,11 @@ class _Covered:
 
     histogram: Histogram
     ranges: Ranges
+
+    @cached_property
+    def ends(self) -> Floats:
+        """The ranges as an array."""
+        return _ends(self.ranges)
 
     @cached_property
     def within(self) -> Floats:
@@ -162,6 +216,18 @@ class _Covered:
         return reduce(np.logical_or, masks).astype(np.float64)
 
 
+@lru_cache(maxsize=256)
+def _demanded(clause: Clause, feature: int) -> tuple[Leaf, Clause, Leaf]:
+    """What a clause demands of a feature alone, everything else, and what both leave of the feature."""
+    own, others = parted(clause, feature)
+    return own, others, own & reachable(others, feature)
+
+
+@lru_cache(maxsize=256)
+def _ends(ranges: Ranges) -> Floats:
+    return np.array(ranges, np.float64).reshape(-1, 2)
+
+
 class Selection:
     """The rows that are in scope and satisfy a condition.
 
@@ -172,23 +238,33 @@ class Selection:
         self.strata, self._histograms, self._clause = strata, histograms, positive(condition)
         self.total = strata.total.astype(np.float64)
         self._leaves: dict[Leaf, tuple[_Covered, Floats, Floats]] = {}
+        self._values: dict[int, SelectedValues] = {}
 
     def count(self) -> Interval:
         """COUNT(*): how many they are."""
         least, most = self.held(self._clause)
+        if self.strata.groups == 1:
+            scope = (self.total, self.strata.inside, self.strata.cut)
+            ends = arrangements.counted(*(*scope, least, most))
+            return Interval(np.array(ends[:1]), np.array(ends[1:]))
         low = np.maximum(self.strata.inside + least - self.total, 0.0)
         high = np.minimum(self.strata.inside + self.strata.cut, most)
-        return Interval(self.strata.runs.sum(low), self.strata.runs.sum(high))
+        return Interval(self.strata.sum(low), self.strata.sum(high))
 
     def values(self, feature: int) -> SelectedValues:
         """What they have of a feature."""
-        own, others = parted(self._clause, feature)
-        return SelectedValues(self, self._histograms[feature], own, others)
+        if feature not in self._values:
+            demanded = _demanded(self._clause, feature)
+            self._values[feature] = SelectedValues(self, self._histograms[feature], *demanded)
+        return self._values[feature]
 
     def held(self, clause: Clause) -> tuple[Floats, Floats]:
         """For how many rows of each stratum a clause holds, in scope or not."""
         if isinstance(clause, Leaf):
             return self.leaf(clause)[1:]
+        if not clause.parts:
+            nothing = np.zeros(self.total.size)
+            return (self.total, self.total) if isinstance(clause, AllOf) else (nothing, nothing)
         parts = [self.held(part) for part in clause.parts]
         if isinstance(clause, AllOf):
             refused = reduce(np.add, (self.total - least for least, _ in parts), np.zeros(self.total.size))
@@ -210,6 +286,10 @@ class Selection:
         The total may say more: what is not among the most that can be outside is inside.
         """
         histogram = covered.histogram
+        if histogram.is_exact:
+            counts, absent = histogram.at_least, histogram.absent_least.astype(np.float64, copy=False)
+            ends = covered.histogram.low, covered.histogram.high, covered.ends
+            return arrangements.held_by_leaf(counts, absent, *ends, leaf.nulls, self.total)
         least, most = within_least, touched_most = histogram.present
         touched_least, within_most = least, most
         if leaf.ranges != EVERYWHERE:
@@ -237,54 +317,76 @@ def _over_bins(counts: Floats, values: Floats) -> Floats:
 class SelectedValues:
     """The values of one feature in the rows that are selected.
 
-    `own` is what the condition demands of this feature alone, `others` everything else.
+    `own` is what the condition demands of this feature alone, `others` everything else, `reach` what both leave of it.
     """
 
-    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause) -> None:
+    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause, reach: Leaf) -> None:
         self._strata, self._total = selection.strata, selection.total
         self._histogram = histogram
         self._covered, own_least, own_most = selection.leaf(own)
         others_least, others_most = selection.held(others)
-        reach = own & reachable(others, own.feature)
         if reach != own:
             self._covered, _, own_most = selection.leaf(reach)
-        self._refused = self._total - self._strata.inside + self._total - others_least
-        self._least = np.maximum(own_least - self._refused, 0.0)
-        self._most = np.minimum(np.minimum(own_most, others_most), self._strata.inside + self._strata.cut)
+        self._refused, self._least, self._most = arrangements.left(
+            *(self._total, self._strata.inside, self._strata.cut),
+            *(own_least, own_most, others_least, others_most),
+        )
 
     def count(self) -> Interval:
         """COUNT(x): how many values there are."""
-        runs = self._strata.runs
-        return Interval(runs.sum(self._least), runs.sum(self._most))
+        return self._counted
+
+    @cached_property
+    def _counted(self) -> Interval:
+        return Interval(self._strata.sum(self._least), self._strata.sum(self._most))
 
     def sum(self) -> Interval:
         """SUM(x)."""
-        return self._between(*(side.sum() for side in self._sides))
+        return self._stated(_SUM, _SUM) or self._between(*(side.sum() for side in self._sides))
 
     def mean(self) -> Interval:
         """MEAN(x)."""
+        if (known := self._stated(_MEAN, _MEAN)) is not None:
+            return known
         floor, ceiling = (side.best for side in self._sides)
         scale = np.maximum(np.abs(floor), np.abs(ceiling))
         return self._between(*(side.mean(scale) for side in self._sides))
 
     def min(self) -> Interval:
         """MIN(x)."""
+        if (known := self._stated(_BEST, _WORST)) is not None:
+            return known
         down, up = self._sides
         return self._between(down.best, up.worst)
 
     def max(self) -> Interval:
         """MAX(x)."""
+        if (known := self._stated(_WORST, _BEST)) is not None:
+            return known
         down, up = self._sides
         return self._between(down.worst, up.best)
 
     def quantile(self, share: float) -> Interval:
         """QUANTILE(x, share), interpolated linearly between neighbouring values."""
+        if self._arranged is not None:
+            return self._arranged.quantile(share)
         down, up = self._sides
         return self._between(down.quantile(1.0 - share, share, -up.best), up.quantile(share, 1.0 - share, -down.best))
 
     def _between(self, down: Floats, up: Floats) -> Interval:
         is_empty = self.count().high == 0.0
         return Interval(np.where(is_empty, np.nan, 0.0 - down), np.where(is_empty, np.nan, up))
+
+    @cached_property
+    def _arranged(self) -> _Arranged | None:
+        """Both sides in machine code, where there is one group with values, whose counts are exact."""
+        histogram = self._histogram
+        if not histogram.is_exact or self._strata.groups != 1 or self.count().high[0] == 0.0:
+            return None
+        return _Arranged(histogram.at_least, self._covered, self._refused, self._least, self._most)
+
+    def _stated(self, down: int, up: int) -> Interval | None:
+        return None if self._arranged is None else self._arranged.between(down, up)
 
     @cached_property
     def _sides(self) -> tuple[_Side, _Side]:
@@ -314,6 +416,36 @@ class SelectedValues:
         np.maximum(kept, 0.0, out=kept)
         must, either = np.minimum(room, self._least - kept), np.minimum(room, self._most - kept)
         return _Side(self._strata, values, _differences(must), _differences(either))
+
+
+class _Arranged:
+    """Both sides of one group whose counts are exact."""
+
+    def __init__(self, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats) -> None:
+        low, high = covered.histogram.low, covered.histogram.high
+        self._rows = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
+        self._facts = arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
+
+    def between(self, down: int, up: int) -> Interval:
+        """What is a fact of either side."""
+        return Interval(0.0 - self._facts[0, down, None], self._facts[1, up, None])
+
+    def quantile(self, share: float) -> Interval:
+        """QUANTILE, as `_Side` has it."""
+        lows, highs = self._facts[:, _BEST].tolist()
+        return Interval(
+            np.array([0.0 - self._at_most(0, 1.0 - share, share, -highs)]),
+            np.array([self._at_most(1, share, 1.0 - share, -lows)]),
+        )
+
+    def _at_most(self, side: int, share: float, above: float, floor: float) -> float:
+        best, _, count, _, _, either = self._facts[side].tolist()
+        values, must, rows, sizes = self._rows
+        size = sizes[side]
+        taken = (values[side, :size], must[side, :size], rows[side, :size])
+        needed = above * (count - 1.0)
+        level = arrangements.quantile(*(*taken, best, floor, share, needed, _CELLS, _NO_WIDTH))
+        return float(min(level + ROUNDING * abs(level) + _ROUNDING_OF_RANKS * either * (best - floor), best))
 
 
 def _differences(so_far: Floats) -> Floats:
@@ -449,6 +581,11 @@ class JoinedValues(SelectedValues):
             np.concatenate([getattr(strata, name) for strata in each]) for name in ("total", "inside", "cut")
         )
         self._strata = Strata(total, inside, cut, np.zeros(total.size, np.int64), 1)
+
+    @property
+    def _arranged(self) -> None:
+        """There are several histograms, and no machine code for them."""
+        return None
 
     def count(self) -> Interval:
         """COUNT(x)."""

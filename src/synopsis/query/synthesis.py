@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.query.binding import Part, bind
-from synopsis.query.bins import Bins
 from synopsis.query.estimate import Estimates
 from synopsis.query.opened import Opened, day_us, past_us
 from synopsis.query.predicates import AllOf, Clause, Leaf, positive
@@ -32,7 +31,7 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata, bin_codes
 from synopsis.sketch.summary import WHEREABOUTS
 
 Booleans = NDArray[np.bool_]
@@ -262,10 +261,11 @@ def _within_bins(
 ) -> Floats:
     """A value for each row from the density of its bin, at a level of it; NaN where it is absent."""
     axis = MassAxis.of(scales, feature)
-    bins = Bins.of(strata, position, axis)
+    starts, ends = bin_codes(strata, position)
     absent = code == strata.bins
     code = np.where(absent, 0, code)
-    tilt, left, right = (each[stratum, code] for each in (bins.tilt, bins.left, bins.right))
+    tilt = strata.tilt[position][stratum, code] * (TILT_LIMIT / TILT_STEPS)
+    left, right = axis.mass[starts[stratum, code]], axis.mass[ends[stratum, code]]
     # The share of a bin below u is u + tilt (u^2 - u).
     tilted = np.abs(tilt) > 1e-9
     safe = np.where(tilted, tilt, 1.0)

@@ -129,6 +129,8 @@ class Values:
 
     def take(self, rows: NDArray[np.intp] | slice) -> Values:
         """Some of the values, by position."""
+        if len(self) == 1 and not isinstance(rows, slice) and rows.size == 1:
+            return self
         p95 = None if self.p95 is None else self.p95[rows]
         return Values(self.estimate[rows], self.low[rows], self.high[rows], self.guarantee[rows], p95)
 

@@ -115,9 +115,9 @@ class Conditions(Text):
         if column is None or column is node or function is not None:
             why = f"{self.written(node)} is not a condition of this release; {_CONDITIONS}"
             raise self.bad(why, self.start(node))
-        if column.name.lower() == "location":
+        if not column.this.quoted and column.name.lower() == "location":  # in quotes it is a feature of that name
             return self._cells(node)
-        if column.name.lower() == "time":
+        if not column.this.quoted and column.name.lower() == "time":
             return self._times(node)
         return self._feature(node, column)
 

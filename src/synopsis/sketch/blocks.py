@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.packing import packed, unpacked
+from synopsis.sketch.packing import LINE, TABLE, packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
+
+
+#: Of the first two of three frames in one, before them.
+_SIZES = Struct("<II")
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,52 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
     )
+
+
+def opened_within(
+    blocks: Sequence[Block],
+    contexts: Contexts,
+    features: Sequence[int],
+    chosen: NDArray[np.bool_],
+    first_day: int,
+    last_day: int,
+) -> Strata | None:
+    """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
+
+    Cost: proportional to the bytes of the frames that are opened.
+    """
+    needed = contexts.needed(set(features))
+    heads: list[int] = []
+    packs: list[bytes] = []
+    for block in blocks:
+        for frame in (block.head, *[block.bins[feature] for feature in features]):
+            first, second = _SIZES.unpack_from(frame)
+            first, last = 8 + first, 8 + first + second
+            heads += TABLE.unpack_from(frame, 8) + TABLE.unpack_from(frame, first) + TABLE.unpack_from(frame, last)
+            packs += (frame[8 + TABLE.size : first], frame[first + TABLE.size : last], frame[last + TABLE.size :])
+        for feature in needed:
+            frame = block.paths[feature]
+            heads += (*LINE.unpack_from(frame), 1)
+            packs.append(frame[LINE.size :])
+    parts = np.array(heads, np.int64).reshape(-1, 4)
+    ends = (parts[:, 2] * parts[:, 3] << (parts[:, 0] & 3)).cumsum()
+    parts[0, 1], parts[1:, 1] = 0, ends[:-1]
+    found = decoding.decoded(
+        plain_bytes(packs, int(ends[-1])),
+        parts,
+        len(packs) // len(blocks),
+        np.array([block.place_low for block in blocks]),
+        chosen,
+        first_day,
+        last_day,
+        np.array(features),
+        np.array(needed),
+        contexts.parents,
+        contexts.centres,
+        contexts.code_table,
+        int(parts[decoding.HEADS, 2]) - 1,
+    )
+    return Strata(*found) if found[0].size else None
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:

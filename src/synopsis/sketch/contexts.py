@@ -82,6 +82,11 @@ class Contexts:
                 wanted |= {int(parent) for parent in self.parents[feature] if parent != _NOBODY}
         return sorted(wanted)
 
+    @property
+    def code_table(self) -> Codes:
+        """Centre x rank: the code."""
+        return _tables(self.centres.shape[1])[1]
+
     def code_of(self, feature: int, ranks: Codes, known: dict[int, Codes]) -> Codes:
         """The codes of one feature from its ranks, its parents' codes being known."""
         if self.parents[feature, 0] == _NOBODY:

@@ -21,7 +21,7 @@ _TRACE = 1e-9
 _NEAR = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MassAxis:
     """Running totals over the fine bins of one feature; entry c is the total below fine bin c."""
 
@@ -29,10 +29,7 @@ class MassAxis:
     high: Floats
     step: float
     mass: Floats  #: fine bins + 1: share of all rows
-    first: Floats  #: of values
-    second: Floats  #: of squares
-    first_moment: Floats  #: of values times their place on the axis
-    second_moment: Floats  #: of squares times their place on the axis
+    totals: Floats  #: 4 x (fine bins + 1): of values, of squares, of both times their place on the axis
 
     @classmethod
     def of(cls, scales: Scales, feature: int) -> MassAxis:
@@ -62,11 +59,21 @@ class MassAxis:
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2
         totals = (share * mean, share * square, share * mean * middle, share * square * middle)
-        return cls(low, high, step, mass, *(_running(total) for total in totals))
+        return cls(low, high, step, mass, np.stack([_running(total) for total in totals]))
+
+    @property
+    def first(self) -> Floats:
+        """Running total of values."""
+        return np.asarray(self.totals[0])
+
+    @property
+    def first_moment(self) -> Floats:
+        """Running total of values times their place on the axis."""
+        return np.asarray(self.totals[2])
 
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
-        code = int(np.clip(np.searchsorted(self.high, value), 0, self.high.size - 1))
+        code = min(int(self.high.searchsorted(value)), self.high.size - 1)
         low, high = float(self.low[code]), float(self.high[code])
         if low == high:
             part = float(value > low or (included and value == low))
@@ -76,9 +83,9 @@ class MassAxis:
 
     def value(self, mass: float) -> float:
         """The value that this share of all rows lies below, on the grid where there is one."""
-        code = int(np.clip(np.searchsorted(self.mass, mass, side="right") - 1, 0, self.low.size - 1))
-        part = (mass - self.mass[code]) / (self.mass[code + 1] - self.mass[code])
-        found = float(self.low[code] + min(max(part, 0.0), 1.0) * (self.high[code] - self.low[code]))
+        code = min(max(int(self.mass.searchsorted(mass, side="right")) - 1, 0), self.low.size - 1)
+        begin, end, low, high = map(float, (*self.mass[code : code + 2], self.low[code], self.high[code]))
+        found = low + min(max((mass - begin) / (end - begin), 0.0), 1.0) * (high - low)
         return round(found / self.step) * self.step if self.step else found
 
     def flat_mean(self, starts: Integers, ends: Integers) -> tuple[Floats, Floats]:
@@ -89,10 +96,6 @@ class MassAxis:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / width
             return mean, 2 * (moment - self.mass[starts] * total) / width**2 - mean
-
-    def at(self, totals: Floats, mass: float) -> float:
-        """A running total at any place on the axis."""
-        return float(np.interp(mass, self.mass, totals))
 
 
 def _running(numbers: Floats) -> Floats:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Positions = NDArray[np.int32]  #: of paths, of which there are many, but never 2^31
 
 
 class Pooled:

@@ -21,6 +21,9 @@ _SMALL, _LARGE = (pa.Codec("zstd", compression_level=level) for level in (12, 1)
 _LARGE_BYTES: Final = 1 << 20
 _DTYPES: Final = tuple(map(np.dtype, _KINDS))
 
+#: What stands before the packed numbers of a frame: kind, dimensions and shape, of an array of one axis or of two.
+LINE, TABLE = struct.Struct("<BBI"), struct.Struct("<BBII")
+
 
 def packed(array: NDArray[Any]) -> bytes:
     """A frame of integers, in the narrowest kind that holds them all.
@@ -47,6 +50,18 @@ def unpacked(frame: bytes) -> NDArray[Any]:
     size = math.prod(shape) * numbers.itemsize
     plain = _SMALL.decompress(memoryview(frame)[2 + 4 * dimensions :], decompressed_size=size) if size else b""
     return np.frombuffer(plain, numbers).reshape(shape)
+
+
+def plain_bytes(parts: list[bytes], size: int) -> NDArray[np.uint8]:
+    """The bytes of many packed arrays, one after the other, given without what stands before their numbers.
+
+    The compressor takes them all as one: making ready for each by itself would cost more than unpacking it.
+    """
+    if not size:
+        return np.empty(0, np.uint8)
+    # Arrow's own pool would keep what a few large questions took.
+    pool = pa.system_memory_pool()
+    return np.frombuffer(_SMALL.decompress(b"".join(parts), decompressed_size=size, memory_pool=pool), np.uint8)
 
 
 def _narrowest(array: NDArray[Any]) -> int:

@@ -14,15 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.tallies import DAY_US, Tallies
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
 
 #: A fine bin that holds more of a stratum's rows than this gets a bin of its own.
 ATOM_SHARE = 0.2
@@ -33,6 +39,9 @@ TAIL_SHARES = (0.15, 0.5)
 #: A bin's density, beside that of all rows, rises or falls linearly; its slope is kept in so many steps either way.
 TILT_STEPS, TILT_LIMIT = 3, 1.0
 
+
+#: Microseconds that no instant is away from 1970.
+_EVER = 1 << 62
 
 #: A run goes on over so many days without rows; after more, another begins.
 LONGEST_GAP = 30
@@ -88,6 +97,16 @@ class Strata:
     def day_place(self) -> Integers:
         """Days: the place of each."""
         return np.repeat(self.run_place, self.run_days)
+
+    def covered(self, chosen: NDArray[np.bool_], begin_us: int | None, end_us: int | None) -> Floats:
+        """Days, in UTC: the part of each that lies in a span of time, 0 at places that are not chosen."""
+        begin, end = -_EVER if begin_us is None else begin_us, _EVER if end_us is None else end_us
+        return decoding.covered(self.run_place, self.run_first, self.run_days, self.day_rows.size, chosen, begin, end)
+
+    @cached_property
+    def shared_place(self) -> Integers | None:
+        """Days: the place of each; None where no stratum has several places."""
+        return self.day_place if decoding.is_shared(self.run_offset, self.run_place) else None
 
     @property
     def path_offset(self) -> Integers:

@@ -182,6 +182,17 @@ class Summary:
             blocks=closed,
         )
 
+    def opened_within(
+        self, features: Sequence[int], chosen: NDArray[np.bool_], first_day: int, last_day: int
+    ) -> Strata | None:
+        """The strata that have a chosen place and a day in a span, of all blocks, with these features."""
+        before = np.zeros(chosen.size + 1, np.int64)
+        np.cumsum(chosen, out=before[1:])
+        looked_at = [each for each in self.blocks if before[each.place_high + 1] > before[each.place_low]]
+        if not looked_at:
+            return None
+        return blocks.opened_within(looked_at, self.contexts, features, chosen, first_day, last_day)
+
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""
         everything = range(len(self.scales.quantizers))

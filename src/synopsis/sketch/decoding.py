@@ -1,0 +1,236 @@
+"""Decoding: the plain bytes of many frames become the strata that are wanted, in one pass.
+
+What `blocks.opened` does block by block and for all strata is done here for all blocks at once, and only for strata
+that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Integers
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.tallies import DAY_US
+
+Bytes = NDArray[np.uint8]
+
+#: Parts of a block before those of its features: keys, runs, days.
+HEADS = 3
+
+#: Parts of a feature's bins: widths, tilts, counts.
+BINS = 3
+
+
+#: Of a part: its kind, its place among the plain bytes, its rows and its columns.
+KIND, PLACE, ROWS, COLUMNS = range(4)
+
+
+@compiled
+def _numbers(plain: Bytes, parts: Integers, per_block: int, heads: int) -> Integers:
+    """The numbers of the first so many parts of every block, whose places become those among the numbers.
+
+    Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones.
+    """
+    size = 0
+    for part in range(parts.shape[0]):
+        if part % per_block < heads:
+            size += parts[part, ROWS] * parts[part, COLUMNS]
+    numbers, to = np.empty(size, np.int64), 0
+    for part in range(parts.shape[0]):
+        if part % per_block >= heads:
+            continue
+        kind, at, own = parts[part, KIND], parts[part, PLACE], parts[part, ROWS] * parts[part, COLUMNS]
+        parts[part, PLACE] = to
+        if kind == 0:
+            for each in range(own):
+                numbers[to + each] = plain[at + each]
+        else:
+            width = 1 << (kind & 3)
+            for each in range(own):
+                found = np.int64(0)
+                for byte in range(width):
+                    found |= np.int64(plain[at + each * width + byte]) << (8 * byte)
+                if kind >= 4 and width < 8 and found >> (8 * width - 1):
+                    found -= np.int64(1) << (8 * width)
+                numbers[to + each] = found
+        to += own
+    return numbers
+
+
+@compiled
+def _number(numbers: Integers, parts: Integers, part: int, row: int, column: int) -> int:
+    return int(numbers[parts[part, PLACE] + row * parts[part, COLUMNS] + column])
+
+
+@compiled
+def _kept(
+    numbers: Integers,
+    parts: Integers,
+    per_block: int,
+    place_low: Integers,
+    chosen: NDArray[np.bool_],
+    first_day: int,
+    last_day: int,
+) -> Integers:
+    """Strata of all blocks: runs, days and paths of each, and whether a run is at a chosen place within the days."""
+    strata = 0
+    for block in range(place_low.size):
+        strata += parts[block * per_block, COLUMNS]
+    sizes = np.zeros((strata, 4), np.int64)
+    at = 0
+    for block in range(place_low.size):
+        keys, runs, days = block * per_block, block * per_block + 1, block * per_block + 2
+        run = day = 0
+        for stratum in range(parts[keys, COLUMNS]):
+            sizes[at, 0] = _number(numbers, parts, keys, 1, stratum)
+            for each in range(run, run + sizes[at, 0]):
+                place = _number(numbers, parts, runs, 0, each) + place_low[block]
+                first, length = _number(numbers, parts, runs, 1, each), _number(numbers, parts, runs, 2, each)
+                sizes[at, 1] += length
+                if chosen[place] and first <= last_day and first + length > first_day:
+                    sizes[at, 3] = 1
+            for each in range(day, day + sizes[at, 1]):
+                sizes[at, 2] += _number(numbers, parts, days, 1, each)
+            run, day, at = run + sizes[at, 0], day + sizes[at, 1], at + 1
+    return sizes
+
+
+@compiled
+def _coded(
+    plain: Bytes,
+    begin: int,
+    known: Codes,
+    row: int,
+    first: int,
+    second: int,
+    at: int,
+    size: int,
+    centres: Codes,
+    feature: int,
+    code_of: Codes,
+) -> None:
+    """The codes of a feature from its ranks, those of its parents standing in the rows `first` and `second`."""
+    for each in range(size):
+        rank = plain[begin + each]
+        if first < 0:
+            known[row, at + each] = rank
+        else:
+            beside = known[second, at + each] if second >= 0 else np.uint8(0)
+            known[row, at + each] = code_of[centres[feature, known[first, at + each], beside], rank]
+
+
+@compiled
+def decoded(
+    plain: Bytes,
+    parts: Integers,
+    per_block: int,
+    place_low: Integers,
+    chosen: NDArray[np.bool_],
+    first_day: int,
+    last_day: int,
+    features: Integers,
+    needed: Integers,
+    parents: Integers,
+    centres: Codes,
+    code_of: Codes,
+    bins: int,
+) -> tuple[Any, ...]:
+    """The fields of `Strata`, in its order, of all strata in scope.
+
+    A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
+    parents first. What `parts` says of them is changed on the way.
+    """
+    numbers = _numbers(plain, parts, per_block, HEADS + BINS * features.size)
+    sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
+    strata = runs = days = paths = 0
+    for each in range(sizes.shape[0]):
+        if sizes[each, 3]:
+            strata, runs = strata + 1, runs + sizes[each, 0]
+            days, paths = days + sizes[each, 1], paths + sizes[each, 2]
+    period = np.empty(strata, np.int64)
+    starts = np.empty((features.size, strata, bins), np.uint8)
+    top = np.empty((features.size, strata), np.uint8)
+    counts = np.empty((features.size, strata, bins + 1), np.int64)
+    tilt = np.empty((features.size, strata, bins), np.int8)
+    run_offset = np.zeros(strata + 1, np.int64)
+    run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
+    day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
+    known = np.empty((needed.size, paths), np.uint8)
+    row_of = np.full(parents.shape[0], -1, np.int64)
+    for row in range(needed.size):
+        row_of[needed[row]] = row
+    seen = to = to_run = to_day = to_path = 0
+    for block in range(place_low.size):
+        keys = block * per_block
+        run = day = path = 0
+        for stratum in range(parts[keys, COLUMNS]):
+            if sizes[seen, 3]:
+                period[to] = _number(numbers, parts, keys, 0, stratum)
+                for each in range(sizes[seen, 0]):
+                    run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
+                    run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
+                    run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                for each in range(sizes[seen, 1]):
+                    day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
+                    day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
+                for feature in range(features.size):
+                    own, end = keys + HEADS + BINS * feature, 0
+                    for each in range(bins):
+                        end += _number(numbers, parts, own, each, stratum)
+                        starts[feature, to, each] = end
+                        tilt[feature, to, each] = _number(numbers, parts, own + 1, each, stratum)
+                        counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
+                    top[feature, to] = end + _number(numbers, parts, own, bins, stratum)
+                    counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
+                for row in range(needed.size):
+                    feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
+                    first = row_of[parents[feature, 0]] if parents[feature, 0] >= 0 else -1
+                    second = row_of[parents[feature, 1]] if parents[feature, 1] >= 0 else -1
+                    size = sizes[seen, 2]
+                    _coded(plain, begin, known, row, first, second, to_path, size, centres, feature, code_of)
+                to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
+                to += 1
+                run_offset[to] = to_run
+            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
+            seen += 1
+    codes = np.empty((features.size, paths), np.uint8)
+    for feature in range(features.size):
+        for each in range(paths):
+            codes[feature, each] = known[row_of[features[feature]], each]
+    return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
+
+
+@compiled
+def covered(
+    run_place: Integers,
+    run_first: Integers,
+    run_days: Integers,
+    days: int,
+    chosen: NDArray[np.bool_],
+    begin_us: int,
+    end_us: int,
+) -> NDArray[np.float64]:
+    """Days: the part of each that lies in a span of time, 0 at places that are not chosen."""
+    share, at = np.zeros(days), 0
+    for run in range(run_place.size):
+        if chosen[run_place[run]]:
+            for each in range(run_days[run]):
+                first = (run_first[run] + each) * DAY_US
+                part = (min(first + DAY_US, end_us) - max(first, begin_us)) / DAY_US
+                share[at + each] = min(max(part, 0.0), 1.0)
+        at += run_days[run]
+    return share
+
+
+@compiled
+def is_shared(run_offset: Integers, run_place: Integers) -> bool:
+    """Whether any stratum has several places."""
+    for stratum in range(run_offset.size - 1):
+        for run in range(run_offset[stratum] + 1, run_offset[stratum + 1]):
+            if run_place[run] != run_place[run - 1]:
+                return True
+    return False

@@ -1,0 +1,904 @@
+"""Estimates: what kept paths say about a scope and a condition, each standing for the rows that its day counted.
+
+A path knows its bins, not its values. Within a bin rows are spread as all rows are, but for a slope: a condition that
+cuts a bin takes a share of it, and a path counts by the product of its shares. Where exact counts tell how lucky the
+paths of a stratum were in a feature's bins, that luck is taken out again.
+
+How far an estimate may be off is told by its influences: what one row more would change it by. Three things are not
+known. Rows without a path: paths are chosen evenly, so neighbours tell how much rows differ (Wolter 2007, successive
+differences). Where in its bin a row lies. And which rows of a day belong to a scope that cuts the day.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.query.plain.bins import LUMPS, Bins
+from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within, worth
+from tests.query.plain.mixtures import Mixture, interpolated, mixed
+
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
+from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Codes, Scales
+from synopsis.sketch.strata import Strata
+
+#: So many paths' worth of doubt: few paths that look alike are weighed up with how rows differ without the condition.
+_DOUBT = 1.0
+
+#: Rows come in runs (an hour is like the next): within a bin squared errors are so many times larger than by chance.
+_RUNS = 4.0
+
+#: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
+_APART = 0.25
+
+#: The part of a day that is in scope differs from the whole day by this, in standard deviations of the day's rows.
+_HOURS = 0.3
+
+#: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
+_TOGETHER = 0.5
+
+#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
+#: other feature's bin, too.
+_UNSEEN = 2.0
+
+#: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
+_TAILS = 1.4
+
+
+class _Paths(NamedTuple):
+    """Some of the paths: where their codes stand, in which of the chosen strata, and for how many rows."""
+
+    columns: Integers | slice
+    stratum: Integers
+    weight: Floats
+
+
+class _Days(NamedTuple):
+    """Some days of the chosen strata."""
+
+    stratum: Integers
+    rows: Floats  #: that are wanted
+    kept: Integers
+    first: Integers  #: the first path
+
+    def weights(self, strata: int) -> Floats:
+        """What a path of each day stands for: the day's rows, and its part of those on days without a path."""
+        wanted = np.bincount(self.stratum, self.rows, strata)
+        stood_for = np.bincount(self.stratum, self.rows * (self.kept > 0), strata)
+        scale = np.divide(wanted, stood_for, out=np.zeros(strata), where=stood_for > 0)
+        return np.asarray(self.rows / np.maximum(self.kept, 1) * scale.take(self.stratum))
+
+    def paths(self, weight: Floats) -> _Paths:
+        """The paths of these days, and of each the weight that is given by day."""
+        total = int(self.kept.sum())
+        if not total:
+            return _Paths(slice(0, 0), np.empty(0, np.intp), np.empty(0))
+        start, end = int(self.first[0]), int(self.first[-1] + self.kept[-1])
+        if end - start == total:
+            index: Integers | slice = slice(start, end)
+        else:
+            index = np.repeat(self.first - (np.cumsum(self.kept) - self.kept), self.kept) + np.arange(total)
+        return _Paths(index, np.repeat(self.stratum, self.kept), np.repeat(weight, self.kept))
+
+
+class Estimates:
+    """Paths in scope, weighed; statistics when asked for.
+
+    Cost: a pass over the days opened, then proportional to the paths of the strata in scope. Where exact counts suffice
+    (no condition or one on a single feature, whole strata), no path is touched.
+    """
+
+    def __init__(
+        self,
+        strata: Strata,
+        scales: Scales,
+        features: tuple[int, ...],
+        covered: Floats,
+        clause: Clause,
+        axes: MutableMapping[int, MassAxis] | None = None,
+        lean: Floats | None = None,
+    ) -> None:
+        """`features` says which feature stands where; `covered` is the share of each day that is in scope.
+
+        `lean` says how much rather each path is in scope than the others of its day: 1 in the mean of a day.
+        `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
+        """
+        self._strata, self._features, self._clause = strata, features, clause
+        self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
+        # Numbers know their estimates: held weakly, all of it goes with the last that asks.
+        self._numbers: WeakValueDictionary[int, Numbers] = WeakValueDictionary()
+        self._pairs: dict[tuple[int, int], _Pair] = {}
+        self._known: dict[int, Bins] = {}
+        self._tables: dict[Leaf, Floats] = {}
+        self._corrections: dict[int, Floats] = {}
+        self._keys: dict[int, Integers] = {}
+        self._live_codes: dict[int, Codes] = {}
+        self._within = within = np.flatnonzero((covered > 0.0) & (strata.day_rows > 0))
+        lengths = np.diff(np.searchsorted(within, strata.day_offset))
+        self._which = np.flatnonzero(lengths)
+        self._chosen: Integers | slice = slice(None) if self._which.size == len(strata) else self._which
+        stratum = np.repeat(np.arange(self._which.size), lengths[self._chosen])
+        self._part = covered[within]
+        kept, rows = strata.day_kept[within], strata.day_rows[within] * self._part
+        self._days = _Days(stratum, rows, kept, self._first_paths(within))
+        self._rows = np.bincount(stratum, rows, self._which.size)
+        self._covered = self._rows / self._whole
+
+    # --- paths --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _span(self) -> slice:
+        """The days from the first stratum in scope to the last."""
+        if not self._which.size:
+            return slice(0, 0)
+        offset = self._strata.day_offset
+        return slice(int(offset[self._which[0]]), int(offset[self._which[-1] + 1]))
+
+    @cached_property
+    def _last_paths(self) -> Integers:
+        """Days of the span: one past the last path of each."""
+        kept = self._strata.day_kept
+        ends = np.cumsum(kept[self._span])
+        ends += kept[: self._span.start].sum()
+        return np.asarray(ends)
+
+    def _first_paths(self, days: Integers) -> Integers:
+        """The first path of each of these days."""
+        return np.asarray(self._last_paths[days - self._span.start] - self._strata.day_kept[days])
+
+    @cached_property
+    def _whole(self) -> Integers:
+        """Strata: all rows, in scope or not."""
+        if not self._which.size:
+            return np.empty(0, np.int64)
+        begins = self._strata.day_offset[self._which[0] : self._which[-1] + 1] - self._span.start
+        rows = np.add.reduceat(self._strata.day_rows[self._span], begins)
+        return np.asarray(rows[self._which - self._which[0]])
+
+    @cached_property
+    def _paths(self) -> _Paths:
+        """Paths of the days in scope. Strata without one are stood for by all others.
+
+        Where the whole scope has none, all paths of its strata speak for it, whatever their day.
+        """
+        found = self._leaning(self._days.paths(self._days.weights(self._rows.size)))
+        if not found.weight.any():
+            days = self._all_days
+            days = days._replace(rows=days.rows * self._covered[days.stratum])
+            found = days.paths(days.weights(self._rows.size))
+        reached = found.weight.sum()
+        return found._replace(weight=found.weight * (self._rows.sum() / reached)) if reached > 0 else found
+
+    def _leaning(self, paths: _Paths) -> _Paths:
+        """Paths of days in scope, those weighed more that are rather in scope themselves."""
+        return paths if self._lean is None else paths._replace(weight=paths.weight * self._lean[paths.columns])
+
+    @cached_property
+    def _positions(self) -> Integers:
+        """All days of the chosen strata, by position."""
+        lengths = np.diff(self._strata.day_offset)[self._chosen]
+        before = np.cumsum(lengths) - lengths
+        return np.repeat(self._strata.day_offset[self._which] - before, lengths) + np.arange(int(lengths.sum()))
+
+    @cached_property
+    def _all_days(self) -> _Days:
+        """All days of the chosen strata, with all their rows."""
+        strata, which = self._strata, self._positions
+        stratum = np.repeat(np.arange(self._which.size), np.diff(strata.day_offset)[self._chosen])
+        rows = strata.day_rows[which].astype(np.float64)
+        return _Days(stratum, rows, strata.day_kept[which], self._first_paths(which))
+
+    @property
+    def _silent(self) -> bool:
+        """Whether no path tells how features go together, so that they are taken to be independent."""
+        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+
+    def _alone(self, clause: Clause) -> Floats:
+        """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
+        if isinstance(clause, Leaf):
+            return np.asarray((self._counts(clause.feature) * self._shares(clause)).sum(axis=1) / self._whole)
+        some, share = isinstance(clause, AllOf), np.ones(self._rows.size)
+        for part in clause.parts:
+            share *= self._alone(part) if some else 1.0 - self._alone(part)
+        return share if some else 1.0 - share
+
+    def _at_most(self, clause: Clause) -> tuple[Floats, Floats]:
+        """Strata: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
+        if isinstance(clause, Leaf):
+            all_rows = (self._counts(clause.feature) * self._shares(clause)).sum(axis=1)
+            return np.maximum(all_rows - (self._whole - self._rows), 0.0), np.minimum(all_rows, self._rows)
+        some = isinstance(clause, AllOf)
+        low = high = np.asarray(self._rows * float(some), np.float64)
+        for part in clause.parts:
+            least, most = self._at_most(part)
+            if some:
+                low, high = np.maximum(low + least - self._rows, 0.0), np.minimum(high, most)
+            else:
+                low, high = np.maximum(low, least), np.minimum(high + most, self._rows)
+        return low, high
+
+    @cached_property
+    def _luck(self) -> _Paths:
+        """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
+        if (self._covered == 1.0).all():
+            return _Paths(slice(0, 0), np.empty(0, np.intp), np.empty(0))
+        days, size = self._all_days, self._rows.size
+        weight = days.weights(size) * -self._covered.take(days.stratum)
+        inside = np.searchsorted(self._positions, self._within)
+        if self._lean is None:
+            weight[inside] += self._days.weights(size)
+            return days.paths(weight)
+        own = np.zeros(weight.size)
+        own[inside] = self._days.weights(size)
+        everywhere, within = days.paths(weight), self._leaning(days.paths(own))
+        return everywhere._replace(weight=everywhere.weight + within.weight)
+
+    @cached_property
+    def _held(self) -> Floats:
+        """Paths: the probability that a row like it satisfies the clause."""
+        return self._probability(self._clause)
+
+    @cached_property
+    def _live(self) -> tuple[_Paths, Floats]:
+        """The paths that may satisfy the clause, and their probabilities."""
+        if self._anything:
+            return self._paths, np.ones(self._paths.weight.size)
+        paths, held = self._paths, self._held
+        live = np.flatnonzero(held)
+        if live.size == held.size:
+            return paths, held
+        index = live + paths.columns.start if isinstance(paths.columns, slice) else paths.columns[live]
+        return _Paths(index, paths.stratum[live], paths.weight[live]), held[live]
+
+    @cached_property
+    def _mass(self) -> Floats:
+        """Live paths: rows that each stands for and that satisfy the clause."""
+        paths, held = self._live
+        return paths.weight * held
+
+    @cached_property
+    def _worth(self) -> float:
+        """How many live paths of equal weight would tell as much."""
+        return worth(self._mass)
+
+    @cached_property
+    def _joint(self) -> tuple[Floats, Floats]:
+        """Live paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
+        _, once, twice = self._openness(self._clause)
+        return once, twice
+
+    def _openness(self, clause: Clause) -> tuple[Floats, Floats, Floats]:
+        """Probability, and the parts of it that one or two of the clause's leaves leave open."""
+        if isinstance(clause, Leaf):
+            table = np.clip(self._shares(clause), 0.0, 1.0)
+            held = table.take(self._live_key(clause.feature))
+            return held, np.sqrt(table * (1.0 - table)).take(self._live_key(clause.feature)), np.zeros(held.size)
+        some = isinstance(clause, AllOf)
+        size = self._live[0].weight.size
+        held, once, twice = np.ones(size), np.zeros(size), np.zeros(size)
+        for part in clause.parts:
+            p, a, j = self._openness(part)
+            p = p if some else 1.0 - p
+            held, once, twice = held * p, once * p + held * a, twice * p + held * j + once * a
+        return held if some else 1.0 - held, once, twice
+
+    @cached_property
+    def _lumps(self) -> list[tuple[Integers, Floats]]:
+        """Rows that are on either side of an end of the condition's ranges, nobody knows: which live paths, how many.
+
+        All of a fine bin may have one value, at all places the same.
+        """
+        found = []
+        paths, held = self._live
+        for leaf in _leaves(self._clause):
+            cuts = self.bins(leaf.feature).cuts(leaf.ranges)
+            if not cuts or not held.size:
+                continue
+            key = self._live_key(leaf.feature)
+            others = np.divide(self._mass, np.maximum(self._shares(leaf).take(key), 1e-3))
+            for cut in cuts:
+                amount = _padded(cut).take(key)
+                which = np.flatnonzero(amount)
+                found.append((which, amount[which] * np.minimum(others[which], paths.weight[which])))
+        return found
+
+    @property
+    def _anything(self) -> bool:
+        return isinstance(self._clause, AllOf) and not self._clause.parts
+
+    def _probability(self, clause: Clause) -> Floats:
+        """Of each path, bins being independent within it."""
+        if isinstance(clause, Leaf):
+            table = self._shares(clause)
+            return table.take(self._key(self._paths, clause.feature))
+        some = isinstance(clause, AllOf)
+        held = np.ones(self._paths.weight.size)
+        for part in clause.parts:
+            found = self._probability(part)
+            held *= found if some else 1.0 - found
+        return held if some else 1.0 - held
+
+    def _shares(self, leaf: Leaf) -> Floats:
+        """Strata x (bins and absent): how much of each satisfies the leaf."""
+        if leaf not in self._tables:
+            self._tables[leaf] = table = np.empty((self._rows.size, self._strata.bins + 1))
+            table[:, :-1] = self.bins(leaf.feature).shares(leaf.ranges)
+            table[:, -1] = leaf.nulls
+        return self._tables[leaf]
+
+    def _codes(self, paths: _Paths, feature: int) -> Codes:
+        return np.asarray(self._strata.codes[self._features.index(feature)][paths.columns])
+
+    def _key(self, paths: _Paths, feature: int) -> Integers:
+        """Where the bin of each path stands in a table of strata x (bins and absent)."""
+        return np.asarray(paths.stratum * (self._strata.bins + 1) + self._codes(paths, feature))
+
+    def _live_key(self, feature: int) -> Integers:
+        """The same of live paths, found once."""
+        if feature not in self._keys:
+            codes = self._live_codes[feature] = self._codes(self._live[0], feature)
+            self._keys[feature] = self._live[0].stratum * (self._strata.bins + 1) + codes
+        return self._keys[feature]
+
+    def bins(self, feature: int) -> Bins:
+        """The bins of a feature in the strata that are in scope."""
+        if feature not in self._known:
+            if self._axes is None:
+                axis = _axis(_Same(self._scales), feature)
+            elif (found := self._axes.get(feature)) is None:
+                axis = self._axes[feature] = MassAxis.of(self._scales, feature)
+            else:
+                axis = found
+            self._known[feature] = Bins.of(self._strata, self._features.index(feature), axis, self._chosen)
+        return self._known[feature]
+
+    def _counts(self, feature: int) -> Integers:
+        return np.asarray(self._strata.counts[self._features.index(feature)][self._chosen])
+
+    def _table(self, key: Integers, weight: Floats) -> Floats:
+        """Strata x (bins and absent): what the paths there weigh."""
+        width = self._strata.bins + 1
+        return np.asarray(np.bincount(key, weight, self._rows.size * width), np.float64).reshape(-1, width)
+
+    def _corrected(self, feature: int) -> Floats:
+        """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
+
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
+        """
+        return np.maximum(self._untouched(feature), 0.0)
+
+    def _untouched(self, feature: int) -> Floats:
+        """The same with bins that come out below nothing, as chance has it."""
+        if feature not in self._corrections:
+            table = self._covered[:, None] * self._counts(feature)
+            if self._luck.weight.size:
+                table += self._table(self._key(self._luck, feature), self._luck.weight)
+            self._corrections[feature] = table
+        return self._corrections[feature]
+
+    # --- statistics ---------------------------------------------------------------------------------------------------
+
+    def count(self) -> float:
+        """Rows in scope that satisfy the clause."""
+        if self._anything:
+            return float(self._rows.sum())
+        if isinstance(self._clause, Leaf):
+            return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
+        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._mass.sum())
+
+    def of(self, feature: int) -> Numbers:
+        """The numbers of one feature in scope."""
+        known = self._numbers.get(feature)
+        if known is not None:
+            return known
+        bins, own = self.bins(feature), reachable(self._clause, feature)
+        share = self._shares(own)[:, :-1]
+        first, second = bins.sums(own.ranges)
+        some = np.where(share > 0.0, share, 1.0)
+        mean = np.where(share > 0.0, first / some, 0.0)
+        square = np.where(share > 0.0, second / some, 0.0)
+        variance = np.maximum(square - mean**2, 0.0)
+        if self._exact(feature):
+            mass = self._corrected(feature)[:, :-1] * share
+        elif not self._paths.weight.size:
+            others = self._alone(parted(self._clause, feature)[1])
+            mass = self._covered[:, None] * self._counts(feature)[:, :-1] * share * others[:, None]
+        else:
+            mass = self._table(self._live_key(feature), self._mass)[:, :-1]
+        found = Numbers(mass, mean, variance, share, bins, own.ranges, self, feature)
+        self._numbers[feature] = found
+        return found
+
+    def _exact(self, feature: int) -> bool:
+        """Whether the clause demands nothing of other features, so that the exact counts of bins help."""
+        return self._anything or (isinstance(self._clause, Leaf) and self._clause.feature == feature)
+
+    def correlation(self, one: int, two: int) -> float:
+        """CORRELATION of two features where both are present; bins are independent within a path."""
+        return self._pair(one, two).correlation
+
+    def covariance(self, one: int, two: int) -> float:
+        """COVARIANCE of two features where both are present."""
+        return self._pair(one, two).covariance
+
+    def _pair(self, one: int, two: int) -> _Pair:
+        if (one, two) not in self._pairs:
+            self._pairs[one, two] = self._paired(one, two)
+        return self._pairs[one, two]
+
+    def _paired(self, one: int, two: int) -> _Pair:
+        first, second = self.of(one), self.of(two)
+        if not self._paths.weight.size:
+            return _independent(first, second)
+        at, beside = self._live_key(one), self._live_key(two)
+        bins = self._strata.bins
+        present = (self._live_codes[one] < bins) & (self._live_codes[two] < bins)
+        weight = self._mass * present
+        total = float(weight.sum())
+        if not total > 0:
+            return _Pair(0.0, math.nan, math.nan, math.nan)
+        x, y = (_padded(each.mean - each.average).take(key) for each, key in ((first, at), (second, beside)))
+        wx, wy = weight * x, weight * y
+        mx, my = wx.sum() / total, wy.sum() / total
+        s = dot(weight, _padded(first.noise).take(at)) / total
+        t = dot(weight, _padded(second.noise).take(beside)) / total
+        spread = (max(dot(wx, x) / total - mx**2, 0.0) + s, max(dot(wy, y) / total - my**2, 0.0) + t)
+        return _Pair(total, dot(wx, y) / total - mx * my, *spread, s, t, x - mx, y - my, present)
+
+    # --- intervals ----------------------------------------------------------------------------------------------------
+
+    def count_p95(self) -> Interval:
+        """Between which numbers the count lies, in 95 of 100 questions. Cost: like that of counting."""
+        count, total = self.count(), float(self._rows.sum())
+        if self._anything:
+            return within(count, max(count - self._edge, 0.0), count + self._edge)
+        if not self._paths.weight.size:
+            low, high = (float(each.sum()) for each in self._at_most(self._clause))
+            return within(count, max(low - self._edge, 0.0), high + self._edge)
+        paths, held = self._paths, self._held
+        reach, met, skew = self._reach, held, 0.0
+        if isinstance(self._clause, Leaf):
+            feature, shares = self._clause.feature, self._shares(self._clause)
+            reach, met = self._luck_reach, shares.take(self._key(self._luck, feature))
+            skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
+        chosen, _ = differing(reach, met)
+        usual = float(reach.sum()) / total if total > 0 else 0.0  # what a row that is rarely met stands for
+        each = (chosen + _DOUBT * usual**2) / (count + _DOUBT * usual) if usual > 0 else 0.0
+        rest = self._in_bins(paths, held * (1.0 - held)) + self._of_hours(paths, held - count / max(total, 1.0), None)
+        rest += (self._edge * count / max(total, 1.0) / NORMAL) ** 2
+        rest += (_TOGETHER * dot(self._live[0].weight, self._joint[1])) ** 2
+        rest += LUMPS**2 * sum(float(amount.sum()) ** 2 for _, amount in self._lumps)
+        t = NORMAL
+        # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
+        middle = count + t * t * each / 2
+        half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
+        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+
+    def also(self, leaf: Leaf) -> Estimates:
+        """The same scope with one demand more."""
+        clause = all_of((self._clause, leaf))
+        known = (self._strata, self._scales, self._features, self._days_covered)
+        return Estimates(*known, clause, self._axes, self._lean)
+
+    @property
+    def probability(self) -> Floats:
+        """Paths of the days in scope: the probability that a row like it satisfies the clause."""
+        return self._held
+
+    @cached_property
+    def _path_part(self) -> Floats | None:
+        """Paths: the share of their day that is in scope; None where days are never cut."""
+        if not self._cut.size or self._stray:
+            return None
+        return np.repeat(self._part, self._days.kept)
+
+    @cached_property
+    def _stray(self) -> bool:
+        """Whether paths of other days have to speak for those in scope."""
+        return not self._days.kept.any()
+
+    @cached_property
+    def _cut(self) -> Integers:
+        """Days that are partly in scope."""
+        return np.flatnonzero(self._part < 1.0)
+
+    @cached_property
+    def _edge(self) -> float:
+        """Rows more or less that there may be because days are cut: one row a place at either end.
+
+        Rows come at regular times, alike at all places: ends are independent, places are not.
+        """
+        if not self._cut.size:
+            return 0.0
+        part, at = self._part[self._cut], self._within[self._cut]
+        rows = self._strata.day_rows[at] * np.maximum(part, 1.0 - part)
+        _, end = np.unique(self._strata.day[at], return_inverse=True)
+        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
+
+    @cached_property
+    def _reach(self) -> Floats:
+        """Paths: by how much the squared error grows for each unit of difference between neighbouring paths."""
+        weight = self._paths.weight
+        if self._stray:
+            return weight * float(self._rows.sum())
+        part = 1.0 if self._path_part is None else self._path_part
+        return np.maximum(weight * (weight - part), 0.0)
+
+    @cached_property
+    def _live_reach(self) -> Floats:
+        return self._reach if self._live[0] is self._paths else self._reach[self._alive]
+
+    @cached_property
+    def _alive(self) -> Integers:
+        return np.flatnonzero(self._held)
+
+    def _spread_out(self, values: Floats) -> Floats:
+        """Values of live paths beside 0 for all others."""
+        if self._live[0] is self._paths:
+            return values
+        spread = np.zeros(self._paths.weight.size)
+        spread[self._alive] = values
+        return spread
+
+    def _in_bins(self, paths: _Paths, noise: Floats, alive: Integers | None = None) -> float:
+        """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each.
+
+        Where places share bins, rows of one place lie on one side of a bin rather than all over it.
+        """
+        error = _RUNS * dot(paths.weight, noise)
+        if self._path_place is not None:
+            place = self._path_place if alive is None else self._path_place[alive]
+            error += _APART * float((np.bincount(place, paths.weight * np.sqrt(noise)) ** 2).sum())
+        return error
+
+    @cached_property
+    def _path_place(self) -> Integers | None:
+        """Paths: the place of each, numbered; None where no stratum has several."""
+        place, first = self._strata.run_place, np.zeros(self._strata.run_place.size, np.bool_)
+        first[self._strata.run_offset[:-1]] = True
+        if self._stray or not ((place[1:] != place[:-1]) & ~first[1:]).any():
+            return None
+        _, number = np.unique(self._strata.day_place[self._within], return_inverse=True)
+        return np.repeat(number, self._days.kept)
+
+    def _of_hours(self, paths: _Paths, influence: Floats, alive: Integers | None) -> float:
+        """Squared error because nobody knows which rows of a cut day are in scope."""
+        if self._path_part is None:
+            return 0.0
+        part = self._path_part if alive is None else self._path_part[alive]
+        which = np.flatnonzero(part < 1.0)
+        if not which.size:
+            return 0.0
+        size = paths.weight[which] * np.sqrt(1.0 / part[which] - 1.0)
+        total = float(size.sum())
+        return _HOURS**2 * total * dot(size, influence[which] ** 2) / 2
+
+    @cached_property
+    def _luck_reach(self) -> Floats:
+        """The same where the paths' luck is taken out."""
+        luck, days = self._luck, self._all_days
+        unseen = 1.0 - np.bincount(days.stratum, days.kept, self._rows.size) / self._whole
+        return luck.weight**2 * unseen.take(luck.stratum)
+
+    def _half(self, influence: Floats, noise: Floats, usual: float, luck: Floats | None = None) -> float:
+        """Half the width of a statistic's interval, given by what a row like each live path would change it by.
+
+        `noise` is the variance of that within its bins, `usual` its mean square without the condition. `luck` is the
+        influence of all paths of the strata, where their luck was taken out of the statistic.
+        """
+        paths, held = self._live
+        mean = held * influence
+        rest = np.maximum(held * (noise + influence * influence) - mean * mean, 0.0)
+        reach, worth = self._live_reach, self._worth
+        if luck is None:
+            chosen, freedom = differing(self._reach, self._spread_out(mean))
+        else:
+            chosen, freedom = differing(self._luck_reach, luck)
+            reach = reach * (1.0 - self._covered).take(paths.stratum)
+        chosen = (worth * chosen + _DOUBT * usual * dot(reach, held * held)) / (worth + _DOUBT)
+        alive = None if paths is self._paths else self._alive
+        together = 0.0
+        if not self._anything:
+            once, twice = self._joint
+            together = abs(dot(paths.weight, twice * influence)) + dot(paths.weight, once * np.sqrt(noise))
+        lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
+        hours = self._of_hours(paths, mean, alive)
+        square = chosen + self._in_bins(paths, rest, alive) + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
+        return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
+
+    def correlation_p95(self, one: int, two: int) -> Interval:
+        """Between which numbers the correlation lies, by Fisher's transformation."""
+        pair = self._pair(one, two)
+        r = pair.correlation
+        if math.isnan(r) or not pair.x.size:
+            return (-1.0, 1.0) if self._rows.size else (math.nan, math.nan)
+        x, y = pair.x / math.sqrt(pair.square), pair.y / math.sqrt(pair.other)
+        vx = _padded(self.of(one).noise).take(self._live_key(one)) / pair.square
+        vy = _padded(self.of(two).noise).take(self._live_key(two)) / pair.other
+        influence = (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
+        noise = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * pair.present / pair.total**2
+        half = self._half(influence, noise, (1.0 - r * r) ** 2 / pair.total**2) / max(1.0 - r * r, 1e-3)
+        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
+        unseen *= _UNSEEN
+        low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
+        return within(r, max(low, -1.0), min(high, 1.0))
+
+    def covariance_p95(self, one: int, two: int) -> Interval:
+        """Between which numbers the covariance lies."""
+        pair = self._pair(one, two)
+        r = pair.correlation
+        if not pair.total > 0:
+            return math.nan, math.nan
+        if not pair.x.size:
+            most = math.sqrt(pair.square * pair.other)
+            return within(pair.covariance, -most, most)
+        vx = _padded(self.of(one).noise).take(self._live_key(one))
+        vy = _padded(self.of(two).noise).take(self._live_key(two))
+        x, y = pair.x, pair.y
+        influence = _TAILS * (x * y - pair.covariance) * pair.present / pair.total
+        noise = (vx * y * y + vy * x * x + vx * vy) * pair.present / pair.total**2
+        half = self._half(influence, noise, pair.square * pair.other / pair.total**2)
+        low, high = pair.covariance - half, pair.covariance + half
+        if not math.isnan(r):
+            low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
+        return within(pair.covariance, low, high)
+
+
+def _leaves(clause: Clause) -> list[Leaf]:
+    """The leaves of a clause."""
+    return [clause] if isinstance(clause, Leaf) else [leaf for part in clause.parts for leaf in _leaves(part)]
+
+
+class _Pair(NamedTuple):
+    """Two features where both are present."""
+
+    total: float  #: rows
+    covariance: float
+    square: float  #: variances
+    other: float
+    within: float = 0.0  #: the part of the variances that lies within bins
+    beyond: float = 0.0
+    x: Floats = np.empty(0)  #: live paths: distances from the means; none where no path tells
+    y: Floats = np.empty(0)
+    present: NDArray[np.bool_] | Floats = np.empty(0)
+
+    @property
+    def unseen(self) -> float:
+        """The most that they may vary together within their bins, which paths do not tell."""
+        return math.sqrt(self.within * self.beyond)
+
+    @property
+    def correlation(self) -> float:
+        """NaN where a feature does not vary."""
+        spread = self.square * self.other
+        return float(np.clip(self.covariance / math.sqrt(spread), -1, 1)) if spread > 0 else math.nan
+
+
+def _independent(one: Numbers, two: Numbers) -> _Pair:
+    """Two features that vary together from stratum to stratum only, for all that is known."""
+    weight = np.minimum(one.mass.sum(axis=1), two.mass.sum(axis=1))
+    total = float(weight.sum())
+    if not total > 0:
+        return _Pair(0.0, math.nan, math.nan, math.nan)
+    x, y = (
+        (each.mass * (each.mean - each.average)).sum(axis=1) / np.maximum(each.mass.sum(axis=1), 1e-300)
+        for each in (one, two)
+    )
+    x, y = x - dot(weight, x) / total, y - dot(weight, y) / total
+    return _Pair(total, dot(weight * x, y) / total, one.variance, two.variance)
+
+
+def _padded(table: Floats) -> Floats:
+    """A table of strata x bins with a column for absent values."""
+    padded = np.zeros((table.shape[0], table.shape[1] + 1))
+    padded[:, :-1] = table
+    return padded
+
+
+class _Same:
+    """Scales, equal only to themselves."""
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def __hash__(self) -> int:
+        return id(self.scales)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.scales is self.scales
+
+
+@lru_cache(maxsize=256)
+def _axis(same: _Same, feature: int) -> MassAxis:
+    return MassAxis.of(same.scales, feature)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of one feature: rows in every bin, and what their values are: strata x bins."""
+
+    mass: Floats
+    mean: Floats
+    noise: Floats  #: the variance of the values in each bin
+    share: Floats  #: how much of each bin the condition leaves
+    bins: Bins
+    ranges: Ranges  #: what the condition leaves of the feature
+    estimates: Estimates
+    feature: int
+
+    @cached_property
+    def count(self) -> float:
+        """Rows that have the feature."""
+        return float(self.mass.sum())
+
+    @cached_property
+    def sum(self) -> float:
+        """SUM; 0 where there is nothing. The count of rows is better known than the paths' masses tell."""
+        if not self.count > 0:
+            return 0.0
+        whole = self.estimates
+        if whole._exact(self.feature) or not isinstance(whole._clause, Leaf) or self._unheard:
+            return self.average * self.count
+        return self.average * self.count * whole.count() / float(whole._mass.sum())
+
+    @cached_property
+    def average(self) -> float:
+        """MEAN; NaN where there is nothing."""
+        return float((self.mass * self.mean).sum() / self.count) if self.count > 0 else math.nan
+
+    @cached_property
+    def variance(self) -> float:
+        """VARIANCE, of all rows; NaN where there is nothing."""
+        if not self.count > 0:
+            return math.nan
+        return float((self.mass * (self.noise + (self.mean - self.average) ** 2)).sum() / self.count)
+
+    @cached_property
+    def deviation(self) -> float:
+        """STD."""
+        return math.sqrt(self.variance)
+
+    def quantile(self, share: float) -> float:
+        """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
+        if not self.count > 0:
+            return math.nan
+        return self.bins.axis.value(float(interpolated(self._mixture, np.array([share]))[0]))
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        used = self.mass > 0
+        axis = self.bins.axis
+        low, high = axis.mass[self.bins.starts[used]], axis.mass[self.bins.ends[used]]
+        middle, mass, upper = (low + high) / 2, self.mass[used], 0.5 + self.bins.tilt[used] / 4
+        pieces = [(low, middle, mass * (1 - upper)), (middle, high, mass * upper)]
+        cut = self.bins.on_axis(self.ranges)
+        if len(cut) == 1:  # a range that cuts a bin leaves some of its mass, all of it within the range
+            pieces = [(np.maximum(low, cut[0][0]), np.minimum(high, cut[0][1]), mass)]
+        begin, end, weight = (np.concatenate(part) for part in zip(*pieces, strict=True))
+        return mixed(begin, np.maximum(end, begin), weight)
+
+    # --- intervals ----------------------------------------------------------------------------------------------------
+
+    def _taken(self, table: Floats) -> Floats:
+        """Live paths: what a table of strata x bins says of their bins, 0 where absent."""
+        return _padded(table).take(self.estimates._live_key(self.feature))
+
+    @cached_property
+    def _expected(self) -> Floats:
+        """Strata x bins: rows that the exact counts alone lead to expect."""
+        whole = self.estimates
+        return whole._covered[:, None] * whole._counts(self.feature)[:, :-1] * self.share
+
+    def _half(self, influence: Floats, noise: Floats) -> float:
+        """Half the width of the interval of a statistic with these influences and their variances: strata x bins."""
+        weight, whole, luck = self._expected, self.estimates, None
+        total = weight.sum()
+        usual = float((weight * (influence**2 + noise)).sum() / total) if total > 0 else 0.0
+        if whole._exact(self.feature):
+            luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
+        return whole._half(self._taken(influence), self._taken(noise), usual, luck)
+
+    @cached_property
+    def _extremes(self) -> Interval:
+        """The lowest and the highest value that there may be, by the exact counts."""
+        used = self._expected > 0.0
+        if not used.any():
+            return -math.inf, math.inf
+        axis, low, high = self.bins.axis, -math.inf, math.inf
+        if self.ranges:
+            low, high = self.ranges[0][0], self.ranges[-1][1]
+        lowest, highest = axis.low[self.bins.starts[used].min()], axis.high[self.bins.ends[used].max() - 1]
+        return max(float(lowest), low), min(float(highest), high)
+
+    @property
+    def _unheard(self) -> bool:
+        """Whether no path says anything: then all that is possible is in an interval."""
+        return not self.estimates._paths.weight.size
+
+    def _sides(self, estimate: float, influence: Floats, noise: Floats) -> Interval:
+        """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
+        half, skew = self._half(influence, noise), 0.0
+        if self.estimates._exact(self.feature):
+            below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
+            skew = float((below * self.share * influence).sum())
+        return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
+
+    @cached_property
+    def count_p95(self) -> Interval:
+        """Between which numbers the count of values lies. Cost: that of another condition."""
+        return within(self.count, *self.estimates.also(Leaf(self.feature)).count_p95())
+
+    @cached_property
+    def average_p95(self) -> Interval:
+        """Between which numbers the mean lies, in 95 of 100 questions."""
+        if not self.count > 0:
+            return math.nan, math.nan
+        lowest, highest = self._extremes
+        if self._unheard:
+            return within(self.average, lowest, highest)
+        low, high = self._sides(self.average, (self.mean - self.average) / self.count, self.noise / self.count**2)
+        return within(self.average, max(low, lowest), min(high, highest))
+
+    @cached_property
+    def sum_p95(self) -> Interval:
+        """Between which numbers the sum lies."""
+        if not self.count > 0:
+            return 0.0, 0.0
+        whole = self.estimates
+        if self._unheard:
+            ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
+            return within(self.sum, min(ends), max(ends))
+        if whole._anything:
+            low, high = self._sides(self.sum, self.mean, self.noise)
+            edge = whole._edge * abs(self.average)
+            return low - edge, high + edge
+        # A sum is a count times a mean, and their errors have little to do with each other.
+        low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())
+        mean = max(abs(each - self.average) for each in self.average_p95) * self.count
+        down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
+        return within(self.sum, self.sum - down, self.sum + up)
+
+    @cached_property
+    def variance_p95(self) -> Interval:
+        """Between which numbers the variance lies."""
+        if not self.count > 0:
+            return math.nan, math.nan
+        if self._unheard:
+            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
+        away = self.mean - self.average
+        influence = _TAILS * (away**2 + self.noise - self.variance) / self.count
+        noise = (4 * away**2 * self.noise + 2 * self.noise**2) / self.count**2
+        low, high = self._sides(self.variance, influence, noise)
+        # Variances are off by a factor: what is a part below is as much above.
+        return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
+
+    @cached_property
+    def deviation_p95(self) -> Interval:
+        """Between which numbers the deviation lies."""
+        low, high = self.variance_p95
+        return within(self.deviation, math.sqrt(low), math.sqrt(high))
+
+    def quantile_p95(self, share: float) -> Interval:
+        """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
+        if not self.count > 0:
+            return math.nan, math.nan
+        if self._unheard:
+            return within(self.quantile(share), *self._extremes)
+        axis = self.bins.axis
+        at = float(interpolated(self._mixture, np.array([share]))[0])
+        left = self.bins.below(at)
+        # Too many rows below: the quantile lies higher than it seems, and the other way round.
+        more, fewer = self._sides(0.0, (share - left) / self.count, left * (1 - left) / self.count**2)
+        low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
+        last = axis.low.size - 1  # where a value lies in its fine bin is not known
+        first = min(max(int(np.searchsorted(axis.mass, low, side="right")) - 1, 0), last)
+        final = min(max(int(np.searchsorted(axis.mass, high)) - 1, 0), last)
+        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))

@@ -1,0 +1,94 @@
+"""Paths are weighed, and intervals found, in machine code as they are in NumPy."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.query.plain.estimate import Estimates as PlainEstimates
+
+from synopsis.query.estimate import Estimates
+from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata, fitted
+
+BINS = 15
+CONDITIONS = (
+    EVERYTHING,
+    Between(0, 15.0, 22.3),
+    Between(1, 0.5, 9.0, high_closed=False),
+    Not(Between(0, 18.0, 19.0)),
+    IsNull(2),
+    And((Between(0, 15.0, 22.3), Between(1, 0.0, 0.0))),
+    And((Between(0, 15.0), Between(2, 3.0, 9.7), Not(IsNull(1)))),
+    Or((Between(0, 15.0, 17.3), IsNull(2), And((Between(0, 21.0), Between(1, 0.25))))),
+    And((Between(0, 90.0, 99.0), Between(1, 0.0, 0.0))),
+)
+
+
+def world(seed: int) -> tuple[Strata, Scales, np.ndarray, np.ndarray | None]:
+    """Strata, of which some have several places, days in scope, some of them cut, and how paths lean."""
+    random = np.random.default_rng(seed)
+    count = int(random.choice([60, 3_000]))
+    place, day = (
+        np.sort(random.integers(0, 4, count)),
+        random.integers(0, 30, count) + 70 * random.integers(0, 3, count),
+    )
+    order = np.lexsort((day, place))
+    grid = np.round(random.normal(20, 5, count) + 3 * place, 1)
+    rain = np.where(random.random(count) < 0.8, 0.0, np.round(random.lognormal(0, 1.5, count), 1))
+    absent = np.where(random.random(count) < 0.3, np.nan, grid * 0.5 + random.normal(size=count))
+    values = np.stack((grid, rain, absent))
+    scales = Scales.fit(values)
+    kept = random.random(count) < random.choice([0.0, 0.02, 0.2, 1.0])
+    codes = scales.codes(values[:, order])
+    strata = fitted(scales, place[order], day[order] // 100, day[order], codes, kept, BINS)
+    if seed % 2:
+        strata = replace(strata, run_place=np.arange(strata.run_place.size))
+    covered = random.choice([0.0, 0.3, 1.0], strata.day_rows.size, p=random.dirichlet(np.ones(3)))
+    lean = random.random(strata.codes.shape[1]) + 0.5 if seed % 3 == 0 else None
+    return strata, scales, np.ones(covered.size) if seed % 5 == 0 else covered, lean
+
+
+def answers(estimates) -> dict[str, float | tuple[float, float]]:
+    """Every statistic, with its interval."""
+    found = {"count": estimates.count(), "count_p95": estimates.count_p95()}
+    for feature in range(3):
+        numbers = estimates.of(feature)
+        for name in ("count", "sum", "average", "variance", "deviation"):
+            found[f"{name} {feature}"] = getattr(numbers, name)
+            if name != "variance" or numbers.variance > 0:
+                found[f"{name}_p95 {feature}"] = getattr(numbers, f"{name}_p95")
+        for share in (0.0, 0.3, 0.5):
+            found[f"quantile {feature} {share}"] = numbers.quantile(share)
+            found[f"quantile_p95 {feature} {share}"] = numbers.quantile_p95(share)
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+        for name in ("covariance", "correlation"):
+            found[f"{name} {one} {two}"] = getattr(estimates, name)(one, two)
+            found[f"{name}_p95 {one} {two}"] = getattr(estimates, f"{name}_p95")(one, two)
+    return found
+
+
+def alike(one: float, other: float, scale: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other)) or abs(one - other) <= 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_statistic_is_that_of_numpy(seed: int) -> None:
+    strata, scales, covered, lean = world(seed)
+    for condition in CONDITIONS:
+        asked = (strata, scales, (0, 1, 2), covered, positive(condition), None, lean)
+        found, wanted = answers(Estimates(*asked)), answers(PlainEstimates(*asked))
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            ends, own = np.atleast_1d(value), np.atleast_1d(found[name])
+            scale = float(np.max(np.abs(ends[np.isfinite(ends)]), initial=1e-6))
+            assert all(alike(*pair, scale) for pair in zip(own, ends, strict=True)), (name, condition, own, ends)
+
+
+def test_pairs_know_the_means_of_rows_that_have_both() -> None:
+    strata, scales, _, _ = world(0)
+    found = Estimates(strata, scales, (0, 1, 2), np.ones(strata.day_rows.size), positive(EVERYTHING))
+    pair = found._pair(0, 2)
+    assert pair.mean_x == pytest.approx(found.also(positive(Not(IsNull(2)))).of(0).average, rel=0.05)
+    assert pair.mean_y == pytest.approx(found.of(2).average, rel=0.05)

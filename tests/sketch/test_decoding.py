@@ -1,0 +1,70 @@
+"""Decoding finds the strata in scope of many blocks as opening block by block does."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from synopsis.sketch import blocks
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata, fitted
+
+ALL_TIME = (-(1 << 40), 1 << 40)
+
+
+def world(seed: int, bins: int, places: int = 12, count: int = 4_000) -> tuple[list[blocks.Block], Contexts]:
+    """Blocks of a few places each, with days far apart, before 1970 as well."""
+    random = np.random.default_rng(seed)
+    place = np.sort(random.integers(0, places, count))
+    day = random.choice([-70_000, 0, 3, 200], count) + random.integers(0, 60, count)
+    order = np.lexsort((day, place))
+    first = random.normal(size=count)
+    second = np.where(random.random(count) < 0.3, np.nan, first + random.normal(size=count))
+    values = np.stack((first, second, np.round(first), np.where(random.random(count) < 0.1, np.nan, second - first)))
+    scales = Scales.fit(values)
+    kept = random.random(count) < random.choice([0.0, 0.3, 1.0])
+    strata = fitted(scales, place[order], day[order] // 90, day[order], scales.codes(values[:, order]), kept, bins)
+    contexts = Contexts.fit(strata.codes, bins)
+    ends = np.sort(random.choice(np.arange(1, len(strata)), 3, replace=False))
+    parts = [slice(0, int(ends[0])), *(slice(int(a), int(b)) for a, b in pairwise(ends))]
+    return [
+        blocks.closed(strata.take(part), contexts) for part in (*parts, slice(int(ends[-1]), len(strata)))
+    ], contexts
+
+
+def plainly(packed, contexts, features, chosen, first_day, last_day) -> Strata | None:
+    """Block by block, in NumPy."""
+    parts = []
+    for block in packed:
+        part = blocks.opened(block, contexts, features)
+        runs = chosen[part.run_place] & (part.run_first <= last_day) & (part.run_first + part.run_days > first_day)
+        keep = np.logical_or.reduceat(runs, part.run_offset[:-1])
+        if keep.any():
+            parts.append(part.take(keep))
+    return Strata.joined(parts) if parts else None
+
+
+@pytest.mark.parametrize("bins", [15, 40])
+@pytest.mark.parametrize("seed", range(6))
+def test_strata_in_scope_are_those_of_opening_block_by_block(seed: int, bins: int) -> None:
+    packed, contexts = world(seed, bins)
+    random = np.random.default_rng(seed)
+    for features in ((0,), (3, 1), (0, 1, 2, 3)):
+        for span in (ALL_TIME, (10, 40), (-70_000, -69_990)):
+            chosen = random.random(12) < 0.4
+            found = blocks.opened_within(packed, contexts, features, chosen, *span)
+            wanted = plainly(packed, contexts, features, chosen, *span)
+            assert (found is None) == (wanted is None)
+            if found is not None:
+                assert wanted is not None
+                for name in Strata.__dataclass_fields__:
+                    one, other = getattr(found, name), getattr(wanted, name)
+                    assert one.dtype == other.dtype, name
+                    np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def test_nothing_in_scope_is_nothing() -> None:
+    packed, contexts = world(1, 15)
+    assert blocks.opened_within(packed, contexts, (0,), np.zeros(12, np.bool_), *ALL_TIME) is None
+    assert blocks.opened_within(packed, contexts, (0,), np.ones(12, np.bool_), 90_000, 90_001) is None
