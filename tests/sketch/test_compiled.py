@@ -1,7 +1,9 @@
 """Machine code is made without a place to keep it, and nobody pays for it who does not use it."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import pytest
@@ -31,3 +33,22 @@ def test_a_module_comes_when_it_is_asked_for() -> None:
 def test_numba_is_not_imported_before_a_question_needs_it() -> None:
     code = "import sys, synopsis.database, synopsis.query.paths; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_first_time_on_a_machine_is_announced_and_the_second_is_not(tmp_path: Path) -> None:
+    (tmp_path / "adding.py").write_text(
+        "from synopsis.sketch.compiled import compiled\n\n\n@compiled\ndef add(one: int, two: int) -> int:\n"
+        "    return one + two\n\n\n@compiled\ndef double(one: int) -> int:\n    return one + one\n"
+    )
+    code = "import adding; assert adding.add(1, 2) + adding.double(1) == 5"
+    told = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told.append(done.stderr.count("machine code is made for it"))
+    assert told == [1, 0]

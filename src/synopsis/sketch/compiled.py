@@ -8,8 +8,11 @@ takes numba seconds to compile. Importing numba takes time that nobody should sp
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,9 +23,27 @@ def compiled(function: F) -> F:
     from numba import njit
 
     try:
-        return cast(F, njit(cache=True, nogil=True, error_model="numpy")(function))
+        made = njit(cache=True, nogil=True, error_model="numpy")(function)
+        is_known = _is_kept(made, function)
     except RuntimeError:  # no folder that may be written to: every process compiles anew
-        return cast(F, njit(nogil=True, error_model="numpy")(function))
+        made, is_known = njit(nogil=True, error_model="numpy")(function), False
+    if not is_known:
+        _tell()
+    return cast(F, made)
+
+
+def _is_kept(made: Any, function: Callable[..., Any]) -> bool:
+    """Whether the machine code of a function lies on disk."""
+    stem = function.__module__.rsplit(".", 1)[-1]
+    return next(Path(made._cache.cache_path).glob(f"{stem}.{function.__name__}-*.nbi"), None) is not None
+
+
+@cache
+def _tell() -> None:
+    """Say once why this question takes longer than others."""
+    logging.getLogger("synopsis").warning(
+        "the first question on this machine takes about half a minute longer: machine code is made for it, and kept"
+    )
 
 
 class Later:
