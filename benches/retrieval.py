@@ -2,8 +2,8 @@
 
     python benches/retrieval.py [--stations 24] [--rounds 15]
 
-Generated stations report four features every hour for half a year: clusters of the same number of stations within 5, 25,
-100 and 800 km, three of each, and 300 stations spread over the globe elsewhere. The part of the sketch within each
+Generated stations report four features every hour for half a year: clusters of the same number of stations within 5,
+25, 100 and 800 km, three of each, and 300 stations spread over the globe elsewhere. The part of the sketch within each
 circle is selected (`SELECT * WHERE NEAR(...)`) in random order, warm: every part has as many stations, strata and rows.
 Statistical questions to the same circles are timed beside it, by function. Times are medians and 99th percentiles.
 Bar: fetching within 800 km takes at most twice as long as within 5 km. Writes benches/results/retrieval.json.

@@ -197,3 +197,9 @@ def test_a_sample_covariance_of_strands_counts_the_rows_that_have_both():
     both = ~np.isnan(one) & ~np.isnan(two)
     assert answer["c"].estimate == pytest.approx(np.cov(one[both], two[both])[0, 1])
     assert answer["c"].guarantee == "exact"
+
+
+def test_a_filter_goes_with_a_threshold_in_where():
+    answer = PLAIN.query("SELECT MIN(temp) FILTER (WHERE rain > 0) AS m WHERE temp > MEAN(temp)")
+    ((truth,),) = PLAIN.truth("min(temp)", "rain > 0 AND temp > (SELECT avg(temp) FROM rows)")
+    assert holds(answer["m"], truth)

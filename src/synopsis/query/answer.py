@@ -96,8 +96,21 @@ class Names:
         return str(self.texts[row])
 
 
-Column = Values | CellKeys | BucketKeys | BinKeys | Names
-Cell = Value | str | datetime | Bin | None
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """A column of plain numbers, as where a curve is told."""
+
+    numbers: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.numbers.size)
+
+    def __getitem__(self, row: int) -> float:
+        return float(self.numbers[row])
+
+
+Column = Values | CellKeys | BucketKeys | BinKeys | Names | Points
+Cell = Value | str | datetime | Bin | float | None
 
 
 class About(Protocol):
@@ -205,6 +218,8 @@ class Answer:
                 arrays[name] = pa.array(column.starts_us, pa.timestamp("us", column.timezone))
                 if column.ends_us is not None:
                     arrays[f"{name} end"] = pa.array(column.ends_us, pa.timestamp("us", column.timezone))
+            elif isinstance(column, Points):
+                arrays[name] = pa.array(column.numbers)
             elif isinstance(column, BinKeys):
                 arrays[name], arrays[f"{name} high"] = _numbers(column.low), _numbers(column.high)
             else:
@@ -233,6 +248,14 @@ class Answer:
         from synopsis.query.exports import to_geojson
 
         return to_geojson(self._columns, self.to_arrow())
+
+    def plot(self, **options: Any) -> Any:
+        """A matplotlib figure: lines over buckets, a map of cells, bars over bins, dots without groups, all with their
+        intervals; `options` are those of `pictures.picture`, as title and column. Needs pip install 'synopsis[plot]'.
+        """
+        from synopsis.query.pictures import picture
+
+        return picture(self, **options)
 
     def __repr__(self) -> str:
         table = [self.columns, *([_text(cell) for cell in row] for row in self._shown())]
@@ -266,6 +289,8 @@ def _numbers(numbers: NDArray[Any]) -> pa.Array:
 def _text(cell: Cell) -> str:
     if cell is None:
         return "absent"
+    if isinstance(cell, float):
+        return written(cell)
     return cell.isoformat(sep=" ") if isinstance(cell, datetime) else str(cell)
 
 

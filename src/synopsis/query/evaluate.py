@@ -25,7 +25,7 @@ from synopsis.query.predicates import EVERYTHING, Between, Condition, IsNull, No
 from synopsis.query.relation import CUTS, Relation, selected, under
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.thresholds import answered, thresholds
-from synopsis.query.tree import And, Join, Question, Selection
+from synopsis.query.tree import And, Curve, Join, Question, Selection
 from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Comoments, Moments
@@ -74,6 +74,11 @@ def asked_of(
     asked = question_of(text)
     if isinstance(asked, Selection):
         return selected(named(asked.sketch, relation, others), asked, cut)
+
+    if isinstance(asked, Curve):
+        from synopsis.query.curves import curved  # which asks questions itself
+
+        return curved(named(asked.sketch, relation, others), asked)
 
     def answer(question: Question) -> Answer:
         return answer_of(named(question.sketch, relation, others), question, text, strict=strict, cut=cut)

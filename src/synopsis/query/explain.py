@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from synopsis.core.errors import BadQuery
 from synopsis.core.sizes import format_bytes
 from synopsis.query import paths
 from synopsis.query.binding import Keyed, Plan, Scope, Statistic, bind
@@ -20,7 +21,7 @@ from synopsis.query.shapes import Box, Circle
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition
 from synopsis.query.thresholds import answered, thresholds
-from synopsis.query.tree import EVERYTHING, Join, Question, Selection
+from synopsis.query.tree import EVERYTHING, Curve, Join, Question, Selection
 from synopsis.query.values import GUARANTEES, Values
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
@@ -61,6 +62,8 @@ def explain(
             facts: dict[str, Any] = {"part": f"of {len(part.layout.features)} features, {format_bytes(part.nbytes)}"}
             facts["condition"] = "none" if part.where == EVERYTHING else written_condition(part.where)
             return Explanation(facts)
+        case Curve():
+            raise BadQuery(f"{asked.function.upper()} is made of other questions; explain one of them", *asked.where)
         case Join():
             facts = {
                 source.alias: str(_explained(named(source.question.sketch, relation, others), source.question, 0.0))

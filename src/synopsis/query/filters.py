@@ -24,7 +24,7 @@ def filtered(asked: Plan, answering: Answering) -> Found:
     if not any(each.only for each in asked.statistics):
         return answering(asked)
     main = answering(_of(asked, asked.parts, [each for each in asked.statistics if each.only is None]))
-    values = dict(main.values)
+    values = {each: main.values[each] for each in asked.statistics if each.only is None}
     for only in dict.fromkeys(each.only for each in asked.statistics if each.only is not None):
         wanted = [each for each in asked.statistics if each.only == only]
         found = answering(_of(asked, only, [replace(each, only=None) for each in wanted]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery, nearest
-from synopsis.query.answer import Answer, BinKeys, BucketKeys, CellKeys, Column, Names
+from synopsis.query.answer import Answer, BinKeys, BucketKeys, CellKeys, Column, Names, Points
 from synopsis.query.arithmetic import combined, constant
 from synopsis.query.finish import sorted_rows, true_of
 from synopsis.query.tree import (
@@ -155,6 +155,8 @@ def _taken(column: Column, rows: NDArray[np.intp]) -> Column:
             return BinKeys(column.low[rows], column.high[rows])
         case Names():
             return Names(column.texts[rows])
+        case Points():
+            return Points(column.numbers[rows])
         case _:
             return column.take(rows)
 

@@ -6,6 +6,7 @@ column.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -13,18 +14,22 @@ from typing import Final
 from sqlglot import exp
 
 from synopsis.core.errors import BadQuery
+from synopsis.grid.buckets import Bucket
 from synopsis.query.expressions import SHARES, Expressions
-from synopsis.query.nodes import arguments_of, bare, parts_of
+from synopsis.query.nodes import arguments_of, bare, number_of, parts_of
 from synopsis.query.texts import word_of
 from synopsis.query.tree import (
     Aggregate,
     And,
     Asked,
+    CellKey,
     ColumnOf,
     Condition,
+    Curve,
     Item,
     Join,
     Key,
+    Name,
     Number,
     Order,
     Question,
@@ -68,7 +73,7 @@ class _Reader(Expressions):
             return self._join(select)
         return self._one(select)
 
-    def _one(self, select: exp.Select) -> Question | Selection:
+    def _one(self, select: exp.Select) -> Question | Selection | Curve:
         """A question to one sketch, or a part of it."""
         for clause, value in select.args.items():
             if value and clause.rstrip("_") not in _CLAUSES:
@@ -87,6 +92,8 @@ class _Reader(Expressions):
                 "the sketch, as in SELECT temp_c, rh WHERE location LIKE '6g%'",
                 self.start(node),
             )
+        if any(self._curve_name(node) for node in select.expressions):
+            return self._curve(select, where)
         items = tuple(item for node in select.expressions for item in self._items(node))
         keys = self._groups(select.args.get("group"), items)
         for item in items:
@@ -116,6 +123,46 @@ class _Reader(Expressions):
                 )
         whole = any(isinstance(node, exp.Star) for node in select.expressions)
         return Selection(() if whole else tuple(map(self.name_of, select.expressions)), where, self._sketch(select))
+
+    def _curve_name(self, node: exp.Expr) -> str | None:
+        """DENSITY or FORECAST, if that is what a column is."""
+        name = self.function_name(node.this if isinstance(node, exp.Alias) else node)
+        return name if name in ("DENSITY", "FORECAST") else None
+
+    def _curve(self, select: exp.Select, where: Condition) -> Curve:
+        """SELECT DENSITY(temp_c) or FORECAST(temp_c, '7d'), perhaps with GROUP BY CELL(p)."""
+        curves = [node for node in select.expressions if self._curve_name(node)]
+        node, others = curves[0], [each for each in select.expressions if not self._curve_name(each)]
+        plain = node.this if isinstance(node, exp.Alias) else node
+        name = self._curve_name(node) or ""
+        keys = self._groups(select.args.get("group"), ())
+        takes = f"{name} stands alone, or with GROUP BY CELL(p)"
+        items = [self._items(each)[0].expression for each in others]
+        if len(curves) > 1 or any(each not in keys for each in items) or any(not isinstance(k, CellKey) for k in keys):
+            raise self.bad(f"{takes}; ask for other statistics by a question of their own", self.start(plain))
+        for clause, words in (("having", "HAVING"), ("order", "ORDER BY"), ("limit", "LIMIT")):
+            if select.args.get(clause):
+                raise self.bad(f"{takes}, without {words}", self.start(select.args[clause]))
+        column = node.alias if isinstance(node, exp.Alias) else self.written(plain)
+        cell = next((key for key in keys if isinstance(key, CellKey)), None)
+        found = Curve(name.lower(), Name(""), column, where, cell=cell, sketch=self._sketch(select))
+        arguments = arguments_of(plain)
+        found = replace(found, place=self.place(self.start(plain)))
+        if name == "DENSITY":
+            width = number_of(arguments[1]) if len(arguments) == 2 else None
+            if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not (width or 0.0) > 0.0):
+                takes = "DENSITY takes a feature, and perhaps a bandwidth above 0, as in DENSITY(temp_c, 0.5)"
+                raise self.bad(takes, self.start(plain))
+            return replace(found, name=self.name_of(arguments[0]), bandwidth=width)
+        spans = [each.this for each in arguments[1:] if isinstance(each, exp.Literal) and each.is_string]
+        if not 2 <= len(arguments) <= 3 or len(spans) != len(arguments) - 1:
+            takes = "FORECAST takes a feature and how far ahead, as in FORECAST(temp_c, '7d'), and perhaps the buckets"
+            raise self.bad(f"{takes}, as in FORECAST(temp_c, '2d', '1h')", self.start(plain))
+        try:
+            horizon, step = str(Bucket.parse(spans[0])), str(Bucket.parse(spans[1] if len(spans) == 2 else "1d"))
+        except ValueError as error:
+            raise self.bad(str(error), self.start(plain)) from None
+        return replace(found, name=self.name_of(arguments[0]), horizon=horizon, step=step)
 
     def _sketch(self, select: exp.Select) -> str | None:
         """The name in FROM."""

@@ -43,12 +43,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 
     Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
     """
-    groups: dict[tuple[int, ...], list[Piece]] = {}
-    for part in asked.parts:
-        for key, piece in _pieces(_opened(summary, layout, asked, part), asked, part.condition):
-            groups.setdefault(key, []).append(piece)
-            if len(groups) > _MOST_GROUPS:
-                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+    groups = groups_of(summary, layout, asked)
     order = sorted(groups)
     values = {
         each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.is_count)
@@ -58,6 +53,17 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     keys = dict(zip(asked.groups, numbers, strict=True))
     binned = {key: Binning(summary.scales, key).ends(own) for key, own in keys.items() if isinstance(key, Binned)}
     return Found(len(order), keys, values, binned)
+
+
+def groups_of(summary: Summary, layout: Layout, asked: Plan) -> dict[tuple[int, ...], list[Piece]]:
+    """The groups of a question by their keys, each in pieces: one for each part that has rows of it."""
+    groups: dict[tuple[int, ...], list[Piece]] = {}
+    for part in asked.parts:
+        for key, piece in _pieces(_opened(summary, layout, asked, part), asked, part.condition):
+            groups.setdefault(key, []).append(piece)
+            if len(groups) > _MOST_GROUPS:
+                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+    return groups
 
 
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from synopsis.query.sql import chain, plain_moment, plain_number, written
+from synopsis.query.sql import chain, plain_moment, plain_number, written, written_curve
 from synopsis.query.tree import (
     Aggregate,
     And,
@@ -19,6 +19,7 @@ from synopsis.query.tree import (
     CellKey,
     ColumnOf,
     Condition,
+    Curve,
     Expression,
     FeatureBetween,
     FeatureIn,
@@ -45,6 +46,8 @@ from synopsis.query.tree import (
 
 CLAUSES: Final = ("select", "where", "group_by", "having", "order_by", "limit", "sketch")
 OF_JOINS: Final = ("select", "from", "on", "having", "order_by", "limit")
+CURVES: Final = ("density", "forecast")
+OF_CURVES: Final = ("where", "group_by", "as", "sketch")
 OF_SELECTIONS: Final = ("features", "where", "sketch")
 KEYS: Final = ("cell", "bucket", "bin")
 OPERATORS: Final = ("+", "-", "*", "/")
@@ -67,11 +70,14 @@ def to_json(asked: Asked) -> dict[str, Any]:
     >>> to_json(read("SELECT AVG(rh) WHERE rh > 80 AND time < '2025-01-01' LIMIT 3"))["where"]
     {'and': [{'rh': {'>': 80}}, {'time': {'until': '2025-01-01'}}]}
     """
+    plain: dict[str, Any]
     match asked:
         case Join():
             return _plain_join(asked)
+        case Curve():
+            plain = _plain_curve(asked)
         case Selection():
-            plain: dict[str, Any] = {"features": [name.text for name in asked.features] or "*"}
+            plain = {"features": [name.text for name in asked.features] or "*"}
             if asked.scope != And():
                 plain["where"] = plain_condition(asked.scope)
         case Question():
@@ -82,6 +88,20 @@ def to_json(asked: Asked) -> dict[str, Any]:
                 plain["group_by"] = [_plain_expression(key) for key in asked.groups]
             plain |= _plain_rest(asked)
     return plain if asked.sketch is None else {**plain, "sketch": asked.sketch}
+
+
+def _plain_curve(asked: Curve) -> dict[str, Any]:
+    name: Any = asked.name.text
+    if asked.function == "density":
+        options: Any = name if asked.bandwidth is None else [name, plain_number(asked.bandwidth)]
+    else:
+        options = [name, asked.horizon, *([] if asked.step == "1d" else [asked.step])]
+    plain: dict[str, Any] = {asked.function: options}
+    if asked.column != written_curve(asked):
+        plain["as"] = asked.column
+    if asked.scope != And():
+        plain["where"] = plain_condition(asked.scope)
+    return plain if asked.cell is None else {**plain, "group_by": [_plain_expression(asked.cell)]}
 
 
 def _plain_join(asked: Join) -> dict[str, Any]:

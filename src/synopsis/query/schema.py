@@ -26,7 +26,7 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A question to a sketch",
         "description": "The same as a SELECT in SQL: docs/language.md says what each part means.",
-        "oneOf": [_ref("question"), _ref("join"), _ref("selection")],
+        "oneOf": [_ref("question"), _ref("join"), _ref("selection"), _ref("density"), _ref("forecast")],
         "$defs": {
             "question": _question({}),
             "join": _object(
@@ -38,6 +38,8 @@ def schema() -> dict[str, Any]:
                 },
                 required=["select", "from"],
             ),
+            "density": _curve("density", [{**_NUMBER, "exclusiveMinimum": 0}], alone=True),
+            "forecast": _curve("forecast", [_TEXT, _TEXT], alone=False),
             "selection": _object(
                 {
                     "features": {"anyOf": [{"const": "*"}, _list(_TEXT)]},
@@ -108,6 +110,16 @@ def _question(named: dict[str, Any]) -> dict[str, Any]:
         },
         required=["select", *named],
     )
+
+
+def _curve(word: str, options: list[dict[str, Any]], *, alone: bool) -> dict[str, Any]:
+    """A density or a forecast: a feature and its options."""
+    least = 2
+    several = {"type": "array", "prefixItems": [_TEXT, *options], "minItems": least, "maxItems": 1 + len(options)}
+    takes = {"anyOf": [_TEXT, several]} if alone else several
+    keys = {"type": "array", "items": _one_of({"cell": _keys()["cell"]}), "minItems": 1, "maxItems": 1}
+    parts = {word: takes, "where": _ref("condition"), "group_by": keys, "as": _TEXT, "sketch": _TEXT}
+    return _object(parts, required=[word])
 
 
 def _rest() -> dict[str, Any]:

@@ -38,9 +38,11 @@ from synopsis.query.plain import (
     CIRCLE,
     CLAUSES,
     COMPARISONS,
+    CURVES,
     JOINED,
     KEYS,
     LOWER,
+    OF_CURVES,
     OF_JOINS,
     OF_SELECTIONS,
     OPERATORS,
@@ -52,7 +54,7 @@ from synopsis.query.plain import (
     with_keys,
 )
 from synopsis.query.shapes import checked
-from synopsis.query.sql import written
+from synopsis.query.sql import written, written_curve
 from synopsis.query.tree import (
     FUNCTIONS,
     Aggregate,
@@ -64,6 +66,7 @@ from synopsis.query.tree import (
     CellKey,
     ColumnOf,
     Condition,
+    Curve,
     Expression,
     FeatureBetween,
     FeatureIn,
@@ -171,6 +174,9 @@ def _asked(plain: object) -> Asked:
     parts = members_of(plain, (), 'an object such as {"select": [{"count": "*"}]}')
     if "from" in parts:
         return _join(parts)
+    for word in CURVES:
+        if word in parts:
+            return _curve(word, parts)
     return _selection(parts) if "features" in parts else _question(parts, ())
 
 
@@ -258,6 +264,41 @@ def _joined_item(plain: object, path: Path) -> Item:
     if isinstance(item.expression, ColumnOf) and not (isinstance(plain, Mapping) and "as" in plain):
         return Item(item.expression.name, item.expression)
     return item
+
+
+def _curve(word: str, parts: Mapping[str, object]) -> Curve:
+    """{"density": "temp_c"}, {"density": ["temp_c", 0.5]}, {"forecast": ["temp_c", "7d", "1h"]}."""
+    _check_clauses(parts, (word, *OF_CURVES), ())
+    takes = 'a feature and how far ahead, as in ["temp_c", "7d"]'
+    if word == "density":
+        takes = 'a feature, or that and a bandwidth, as in ["temp_c", 0.5]'
+    given = parts[word]
+    one = isinstance(given, str) and word == "density"
+    feature, *rest = [(given, (word,))] if one else parts_of(given, (word,), takes, least=2, most=3)
+    keys = _groups(parts["group_by"], ("group_by",)) if "group_by" in parts else ()
+    if len(keys) > 1 or any(not isinstance(key, CellKey) for key in keys):
+        raise refused(("group_by",), 'takes one {"cell": 3} here')
+    cell = keys[0] if keys and isinstance(keys[0], CellKey) else None
+    found = Curve(
+        word,
+        _feature_name(*feature),
+        "",
+        _condition(parts["where"], ("where",)) if "where" in parts else And(),
+        cell=cell,
+        sketch=text_of(parts["sketch"], ("sketch",), "the name of a sketch") if "sketch" in parts else None,
+    )
+    if word == "density":
+        if len(rest) > 1:
+            raise refused((word,), f"takes {takes}")
+        width = number_of(*rest[0], "a bandwidth") if rest else None
+        if width is not None and not width > 0.0:
+            raise refused((word, 1), f"takes a bandwidth above 0, found {shown(width)}")
+        found = replace(found, bandwidth=width)
+    else:
+        spans = [str(meaning_of(Bucket.parse, *each, "a span of time such as '7d'")) for each in rest]
+        found = replace(found, horizon=spans[0], step=spans[1] if len(spans) > 1 else "1d")
+    column = text_of(parts["as"], ("as",), "the name of a column") if "as" in parts else written_curve(found)
+    return replace(found, column=column)
 
 
 def _selection(parts: Mapping[str, object]) -> Selection:

@@ -19,6 +19,7 @@ from synopsis.query.tree import (
     CellKey,
     ColumnOf,
     Condition,
+    Curve,
     Expression,
     FeatureBetween,
     FeatureIn,
@@ -79,6 +80,14 @@ def written(expression: Expression | Number) -> str:
                 arguments += [str(plain_number(number)) for number in expression.numbers]
             only = "" if expression.only is None else f" FILTER (WHERE {written_condition(expression.only)})"
             return f"{expression.function.upper()}({', '.join(arguments) or '*'}){only}"
+
+
+def written_curve(curve: Curve) -> str:
+    """A density or a forecast as SQL writes it, which names its column."""
+    options = [] if curve.bandwidth is None else [str(plain_number(curve.bandwidth))]
+    if curve.horizon is not None:
+        options = [_quoted(curve.horizon), *([] if curve.step == "1d" else [_quoted(curve.step)])]
+    return f"{curve.function.upper()}({', '.join([_written_name(curve.name.text), *options])})"
 
 
 def written_condition(condition: Condition) -> str:

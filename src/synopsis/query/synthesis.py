@@ -21,6 +21,7 @@ from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.query.binding import Part, bind
 from synopsis.query.estimate import Estimates
+from synopsis.query.inference import standing
 from synopsis.query.opened import Opened, day_us, past_us
 from synopsis.query.predicates import AllOf, Clause, Leaf, positive
 from synopsis.query.regions import Cells
@@ -217,7 +218,7 @@ class _Block:
         """Features x rows: where in its bin each value lies, 0 to 1, features going together."""
         loading = self._together
         normal = loading @ random.standard_normal((len(self._features), size))
-        return _standing(normal)
+        return standing(normal)
 
     @property
     def _together(self) -> Floats:
@@ -239,15 +240,6 @@ class _Block:
         values, vectors = np.linalg.eigh(matrix)
         root = vectors * np.sqrt(np.clip(values, 0.0, None))
         return np.asarray(root / np.sqrt((root**2).sum(axis=1, keepdims=True)))
-
-
-def _standing(normal: Floats) -> Floats:
-    """The share of a normal distribution that lies below each number (Abramowitz & Stegun 26.2.17)."""
-    size = np.abs(normal)
-    t = 1.0 / (1.0 + 0.2316419 * size)
-    series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
-    upper = np.exp(-0.5 * size * size) / np.sqrt(2 * np.pi) * series
-    return np.asarray(np.clip(np.where(normal > 0, 1.0 - upper, upper), 1e-9, 1.0 - 1e-9))
 
 
 def _counted_bins(counts: Integers, random: np.random.Generator) -> Integers:

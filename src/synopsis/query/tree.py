@@ -426,4 +426,25 @@ class Selection:
         return f"part {', '.join(map(str, self.features)) or 'of all features'}\nscope {self.scope}"
 
 
-Asked = Question | Join | Selection
+@dataclass(frozen=True, slots=True)
+class Curve(Placed):
+    """Many rows of one feature: the points of its density, or the buckets of its forecast; perhaps for each cell."""
+
+    function: str  #: density or forecast
+    name: Name
+    column: str  #: what the numbers are called in the answer
+    scope: Condition = And()
+    bandwidth: float | None = None  #: of a density; None: found out
+    horizon: str | None = None  #: of a forecast: how far ahead
+    step: str = "1d"  #: of a forecast: its buckets
+    cell: CellKey | None = None
+    sketch: str | None = None
+
+    def __str__(self) -> str:
+        options = (self.bandwidth,) if self.function == "density" else (self.horizon, self.step)
+        words = [self.function, str(self.name), *(str(each) for each in options if each is not None)]
+        group = [] if self.cell is None else [f"group {self.cell}"]
+        return "\n".join([f"{' '.join(words)} as {self.column!r}", f"scope {self.scope}", *group])
+
+
+Asked = Question | Join | Selection | Curve
