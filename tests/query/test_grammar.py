@@ -26,7 +26,7 @@ from synopsis.query.spelling import from_json
 
 pytestmark = pytest.mark.spark
 
-QUESTIONS = 120
+QUESTIONS = 80
 DATA = {"stations": stations, "flights": lambda: flights(months=2), "moving": moving}
 #: Every group of a summary is evaluated by itself, and so is every term of a condition: few leave time for questions.
 MOST_GROUPS = {"summary": 12, "strands": 60}

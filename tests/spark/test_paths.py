@@ -312,7 +312,7 @@ def examine_groups(
             exam.value(row[statistic], truth, f"{statistic} of {key}")
     exam.passed(least=0.0)
     assert set(truths) <= set(found)
-    if not where[0] and "BUCKET('6h')" not in keys:
+    if not where[0]:
         assert all(row["COUNT(*)"].guarantee == "exact" for row in found.values())
         assert sum(row["COUNT(*)"].estimate for row in found.values()) == len(rows.frame)
 
@@ -321,7 +321,7 @@ def examine_groups(
 KEYS = {
     "CELL(2)": "substr(cell, 1, 2)",
     "CELL(4)": "substr(cell, 1, 4)",
-    "BUCKET('6h')": f"CAST(floor(local_us / {DAY_US // 4}) AS BIGINT)",
+    "BUCKET('2d')": f"CAST(floor(local_us / {2 * DAY_US}) AS BIGINT)",
     "BUCKET('1d')": f"CAST(floor(local_us / {DAY_US}) AS BIGINT)",
     "BUCKET('1mo')": "strftime(make_timestamp(local_us), '%Y-%m')",
 }
@@ -333,7 +333,7 @@ def ordinal(asked: str, key: object) -> object:
     if "mo" in asked:
         return key.strftime("%Y-%m")
     wall = (key.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    return wall // (DAY_US // 4 if "6h" in asked else DAY_US)
+    return wall // (2 * DAY_US if "2d" in asked else DAY_US)
 
 
 # --- ticks ------------------------------------------------------------------------------------------------------------
@@ -494,10 +494,10 @@ def test_whole_days_without_predicates_are_counted_exactly(grown: list[Stage], s
         (0, "", ["CELL(4)", "BUCKET('1mo')"]),
         (0, "", ["BUCKET('1d')"]),
         (0, "temp > 8 AND (rain = 0 OR half IS NULL)", ["CELL(4)", "BUCKET('1mo')"]),
-        (0, "temp > 8 AND (rain = 0 OR half IS NULL)", ["BUCKET('6h')"]),
+        (0, "temp > 8 AND (rain = 0 OR half IS NULL)", ["BUCKET('2d')"]),
         (2, "", ["CELL(4)", "BUCKET('1mo')"]),
         (2, "", ["BUCKET('1d')"]),
-        (2, "", ["BUCKET('6h')"]),
+        (2, "", ["BUCKET('2d')"]),
         (2, "NOT (tail BETWEEN -5 AND 5)", ["CELL(2)"]),
         (2, "NOT (tail BETWEEN -5 AND 5)", ["BUCKET('1d')"]),
     ],
@@ -589,7 +589,7 @@ def test_one_place_before_1970_in_a_zone_whose_clocks_change(odd: Stage) -> None
     [
         (["BUCKET('1d')"], ""),
         (["BUCKET('1mo')"], ""),
-        (["BUCKET('6h')"], "temp > 8"),
+        (["BUCKET('2d')"], "temp > 8"),
         (["BUCKET('1d')"], "absent IS NULL AND tail < 3"),
     ],
     ids=str,
