@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
@@ -203,17 +202,12 @@ _WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HE
 
 
 def _gathered(values: list[Value], *, is_count: bool) -> Values:
-    kind: Any = np.int64 if is_count else np.float64
-
-    def column(name: str) -> NDArray[Any]:
-        found = [getattr(value, name) for value in values]
-        return np.array([math.nan if each is None else each for each in found], kind)
-
-    p95 = np.array([value.p95 or (math.nan, math.nan) for value in values], np.float64).reshape(-1, 2)
-    return Values(
-        column("estimate"),
-        column("low"),
-        column("high"),
-        np.array([_WORDS[value.guarantee] for value in values], np.int8),
-        p95,
-    )
+    """Values as a column: counts are whole numbers, and what is not known is NaN."""
+    told = [
+        (each.estimate, each.low, each.high, *(each.p95 or (math.nan, math.nan)), _WORDS[each.guarantee])
+        for each in values
+    ]
+    numbers = np.array(told, np.float64).reshape(-1, 6)  # None becomes NaN
+    known = numbers[:, :3].astype(np.int64) if is_count else numbers
+    estimate, low, high = known[:, 0], known[:, 1], known[:, 2]
+    return Values(estimate, low, high, numbers[:, 5].astype(np.int8), numbers[:, 3:5])
