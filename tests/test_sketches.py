@@ -97,6 +97,35 @@ def test_what_a_question_cuts_counts_whole_or_not_at_all_at_wish() -> None:
         assert (dropped.estimate, kept.estimate) == (default.low, default.high)
     with pytest.raises(BadQuery, match="cut is 'keep' or 'drop'"):
         PATHS.query("SELECT COUNT(*)", cut="half")
+    with pytest.raises(BadQuery, match="ask without cut"):
+        PATHS.query("SELECT DENSITY(temp)", cut="keep")
+
+
+def test_what_two_pieces_of_a_scope_cut_is_never_kept_twice() -> None:
+    outside = "NOT time BETWEEN '2024-10-15' AND '2024-10-16'"
+    kept = STRANDS.query(f"SELECT COUNT(*) AS n WHERE {outside}", cut="keep")["n"]
+    assert kept.estimate == STRANDS.rows
+    with pytest.raises(BadQuery, match="one question for each side"):
+        PATHS.query("SELECT COUNT(*) WHERE NOT time BETWEEN '2024-02-05T06:00' AND '2024-02-05T12:00'", cut="keep")
+
+
+def test_a_part_and_what_is_drawn_are_chosen_by_numbers_and_conditions_alone() -> None:
+    for ask in (
+        lambda: PATHS.select("SELECT temp WHERE temp > MEAN(temp)"),
+        lambda: PATHS.synthesize(rows=3, where="temp > MEAN(temp)"),
+        lambda: PATHS.query("SELECT DENSITY(temp) WHERE temp > MEAN(temp)"),
+    ):
+        with pytest.raises(BadQuery, match="compare with a number here"):
+            ask()
+    with pytest.raises(BadQuery):
+        PATHS.synthesize(rows=3, where="temp > 3 GROUP BY CELL(3)")
+
+
+def test_a_distance_is_certain_where_a_part_may_have_no_row() -> None:
+    rare, whole = PATHS.select("SELECT * WHERE temp > 33 AND rain > 5"), PATHS
+    for row in rare.drift(whole):
+        assert row["distance"].low == 0.0
+        assert row["distance"].high == 1.0
 
 
 def test_strands_are_selected_with_their_features_and_pairs() -> None:

@@ -4,15 +4,15 @@
     spark.read.format("synopsis").load("weather.syn")                                    # the sketch as a table
     spark.read.format("synopsis").option("rows", 1_000_000).load("weather.syn")          # synthetic rows
 
-Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `partitions`. Filters of Spark on features,
-place and time are pushed down into the condition, so that only rows which fulfil them are drawn; for the sketch's own
-table Spark applies them. Executors open the sketch themselves: its place must be one that they can reach.
+Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `partitions`. Where a share is drawn, Spark's
+filters on features, place and time are pushed down into the condition, so that only rows which fulfil them are drawn;
+elsewhere Spark applies them. Executors open the sketch themselves: its place must be one that they can reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -82,9 +82,12 @@ class _Asked:
         if "path" not in given:
             raise BadQuery("the format synopsis reads the folder of a sketch: load('weather.syn')")
         self.path, self.where = given["path"], given.get("where")
-        self.rows = int(given["rows"]) if "rows" in given else None
-        self.share = float(given["share"]) if "share" in given else None
-        self.seed, self.partitions = int(given.get("seed", 0)), int(given.get("partitions", 1))
+        try:
+            self.rows = int(given["rows"]) if "rows" in given else None
+            self.share = float(given["share"]) if "share" in given else None
+            self.seed, self.partitions = int(given.get("seed", 0)), int(given.get("partitions", 1))
+        except ValueError as error:
+            raise BadQuery(f"an option of the format synopsis is not a number: {error}") from None
         if self.partitions < 1:
             raise BadQuery(f"partitions is {self.partitions}; give 1 or more")
 
@@ -150,7 +153,8 @@ def _condition(asked: Filter, spec: Spec) -> str | None:
     if sign is None or value is None:
         return None
     if name == "time":
-        return f"time {sign} '{value.isoformat()}'" if isinstance(value, datetime | date) else None
+        aware = isinstance(value, datetime) and value.tzinfo is not None  # else nobody knows whose clock it shows
+        return f"time {sign} '{value.isoformat()}'" if aware else None
     return f"{name} {sign} {float(value)!r}" if isinstance(value, int | float) else None
 
 

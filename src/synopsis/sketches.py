@@ -28,7 +28,7 @@ from synopsis.query.drifts import drift
 from synopsis.query.evaluate import answer_of, asked_of
 from synopsis.query.explain import Explanation, explain
 from synopsis.query.plain import plain_condition
-from synopsis.query.relation import Relation, merged, under
+from synopsis.query.relation import Relation, check_numbers, merged, under
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition
 from synopsis.query.synthesis import Names, schema_of, synthesized
@@ -172,7 +172,9 @@ class Sketch:
         relation = self.relation
         if where is not None:
             asked = question_of(f"SELECT * WHERE {where}")
-            assert isinstance(asked, Selection)
+            if not isinstance(asked, Selection):
+                raise BadQuery('where takes a condition alone, as in where="rh > 80 AND lat < 0"')
+            check_numbers(asked.scope)
             relation = replace(relation, where=under(relation.where, asked.scope))
         names = Names(self.spec.lat, self.spec.lon, self.spec.time)
         batches = synthesized(relation, names, rows, share, seed)

@@ -17,7 +17,7 @@ from synopsis.query.densities import curve
 from synopsis.query.evaluate import answer_of
 from synopsis.query.forecasts import Forecast, forecast, levelled
 from synopsis.query.paths import groups_of
-from synopsis.query.relation import Relation, under
+from synopsis.query.relation import Relation, check_numbers, under
 from synopsis.query.tree import Aggregate, BucketKey, Curve, Item, Key, Question
 from synopsis.query.values import HEURISTIC, Values
 from synopsis.sketch.moments import Floats, Integers
@@ -43,6 +43,7 @@ def curved(relation: Relation, asked: Curve) -> Answer:
 
 
 def _density(relation: Relation, asked: Curve) -> Answer:
+    check_numbers(asked.scope)
     layout, feature = relation.layout, feature_of(asked.name, relation.layout)
     if relation.summary is None:
         raise NotKept(
@@ -123,9 +124,9 @@ def _by_cell(series: Answer, asked: Curve) -> Iterator[tuple[str, np.ndarray]]:
         return
     column = series.column("key 0")
     assert isinstance(column, CellKeys)
-    texts, own = np.unique(column.texts, return_inverse=True)
-    for at, text in enumerate(texts):
-        yield str(text), np.flatnonzero(own.reshape(-1) == at)
+    texts, own, sizes = np.unique(column.texts, return_inverse=True, return_counts=True)
+    rows = np.split(np.argsort(own.reshape(-1), kind="stable"), np.cumsum(sizes)[:-1])
+    yield from zip(map(str, texts), rows, strict=True)
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,10 @@ def _shares_below(relation: Relation, name: str, edges: Floats) -> dict[str, Flo
     items = [Item("all", Aggregate("count", (feature,))), *(Item(str(at), each) for at, each in enumerate(below))]
     answer = answer_of(relation, Question(tuple(items)))
     every = _values(answer, "all")
-    shares = [combined("/", _values(answer, str(at)), every) for at in range(len(below))]
-    ends = {"low": (0.0, 1.0), "estimate": (0.0, 1.0), "high": (0.0, 1.0)}
+    shares = [combined("share", _values(answer, str(at)), every) for at in range(len(below))]
+    unknown = {"low": 0.0, "estimate": 0.0, "high": 1.0}  # where there may be no row at all
     return {
-        part: np.clip(np.nan_to_num([ends[part][0], *(getattr(each, part)[0] for each in shares), ends[part][1]]), 0, 1)
+        part: np.nan_to_num([0.0, *(getattr(each, part)[0] for each in shares), 1.0], nan=unknown[part])
         for part in _PARTS
     }
 

@@ -76,6 +76,8 @@ def asked_of(
         return selected(named(asked.sketch, relation, others), asked, cut)
 
     if isinstance(asked, Curve):
+        if cut is not None:
+            raise BadQuery(f"{asked.function.upper()} takes what the scope cuts in part; ask without cut", *asked.where)
         from synopsis.query.curves import curved  # which asks questions itself
 
         return curved(named(asked.sketch, relation, others), asked)

@@ -64,9 +64,12 @@ class Found:
         """Where each of these groups stands in another answer with the same keys; -1 where it has none."""
         if not self.keys:
             return np.zeros(self.size, np.intp)
-        mine, theirs = (zip(*(each.keys[key].tolist() for key in self.keys), strict=True) for each in (self, other))
-        at = {key: row for row, key in enumerate(theirs)}
-        return np.array([at.get(key, -1) for key in mine], np.intp)
+        both = [np.append(self.keys[key], other.keys[key]) for key in self.keys]
+        names, number = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
+        mine, theirs = np.split(number.reshape(-1), [self.size])
+        at = np.full(len(names), -1, np.intp)
+        at[theirs] = np.arange(other.size)
+        return np.asarray(at[mine])
 
     def prediction(self, asked: Predicted) -> Prediction:
         """What the moments of every group lead to expect of a feature, given others."""

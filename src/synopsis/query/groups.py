@@ -93,9 +93,10 @@ def _together(keys: tuple[Keyed, ...], found: list[Grouping]) -> Grouping:
         groups = [number[each.groups + start] for each, start in zip(runs, first, strict=True)]
         return np.concatenate(positions), np.concatenate(groups)
 
+    # A strand that is kept whole for what two parts cut of it is there once.
     positions, groups = parts("inside")
-    order = np.lexsort((positions, groups))
-    inside = Runs.of(positions[order], groups[order], size)
+    pairs = np.unique(np.stack([groups, positions], axis=1), axis=0)
+    inside = Runs.of(pairs[:, 1], pairs[:, 0], size)
     positions, groups = parts("cut")
     pairs, own = np.unique(np.stack([groups, positions], axis=1), axis=0, return_inverse=True)
     share = np.bincount(own.reshape(-1), np.concatenate([each.groups.fraction for each in found]), len(pairs))

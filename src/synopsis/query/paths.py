@@ -56,6 +56,11 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
 
 def groups_of(summary: Summary, layout: Layout, asked: Plan) -> dict[tuple[int, ...], list[Piece]]:
     """The groups of a question by their keys, each in pieces: one for each part that has rows of it."""
+    if asked.cut == "keep" and len(asked.parts) > 1:
+        raise BadQuery(
+            "cut='keep' would count a day twice that two pieces of the scope cut, and this condition has "
+            f"{len(asked.parts)} pieces: ask without OR and NOT of times, or one question for each side"
+        )
     groups: dict[tuple[int, ...], list[Piece]] = {}
     for part in asked.parts:
         for key, piece in _pieces(_opened(summary, layout, asked, part), asked, part.condition):

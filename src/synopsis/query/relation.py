@@ -18,6 +18,7 @@ from synopsis.core.errors import BadQuery, NotKept
 from synopsis.query.binding import Plan, bind, feature_of, on_features
 from synopsis.query.opened import Opened
 from synopsis.query.scope import select
+from synopsis.query.thresholds import thresholds
 from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Question, Selection
 from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
@@ -59,10 +60,17 @@ def under(where: Condition, condition: Condition) -> Condition:
     return where if condition == And() else And((where, condition))
 
 
+def check_numbers(condition: Condition) -> None:
+    """Refuse statistics to compare with where no question is answered."""
+    if thresholds(condition):
+        raise BadQuery("statistics to compare with stand in questions of statistics; compare with a number here")
+
+
 def selected(whole: Relation, asked: Selection, cut: str | None = None) -> Relation:
     """A part of a relation. Cost: proportional to the strands in scope, or to the blocks that are touched."""
     if cut not in CUTS:
         raise BadQuery(f"cut is 'keep' or 'drop', or None, not {cut!r}")
+    check_numbers(asked.scope)
     layout, where = whole.layout, under(whole.where, asked.scope)
     features = tuple(sorted({feature_of(name, layout) for name in asked.features})) or tuple(
         range(len(layout.features))
