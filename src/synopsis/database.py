@@ -12,8 +12,8 @@ import pyarrow as pa
 from synopsis.core.sizes import format_bytes
 from synopsis.query.answer import AsOf
 from synopsis.query.expectations import expected
+from synopsis.query.phrases import condition_of
 from synopsis.query.relation import Relation
-from synopsis.query.spelling import condition_of
 from synopsis.query.tree import EVERYTHING
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.summary import Summary
@@ -31,7 +31,7 @@ class Database(Sketch):
         self._store, self._state = store, state
         latest_us = watermark_us(store, state)
         watermark = None if latest_us is None else _EPOCH + timedelta(microseconds=latest_us)
-        where = EVERYTHING if state.where is None else condition_of(state.where)
+        where = EVERYTHING if state.where is None else condition_of(state.where, ())
         super().__init__(
             Relation(store.strands(state), store.summary(state), where), state.spec, AsOf(state.version, watermark)
         )

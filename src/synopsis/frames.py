@@ -4,8 +4,8 @@
     spark.read.format("synopsis").load("weather.syn")                                    # the sketch as a table
     spark.read.format("synopsis").option("rows", 1_000_000).load("weather.syn")          # synthetic rows
 
-Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `partitions`. Where a share is drawn, Spark's
-filters on features, place and time are pushed down into the condition, so that only rows which fulfil them are drawn;
+Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `partitions`. Where a share is drawn,
+filters on features, place and time are pushed down into the condition, so that only rows that fulfil them are drawn;
 elsewhere Spark applies them. Executors open the sketch themselves: its place must be one that they can reach.
 """
 

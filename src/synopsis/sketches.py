@@ -21,7 +21,7 @@ from synopsis.core.errors import BadQuery
 from synopsis.core.sizes import format_bytes
 from synopsis.core.spec import Spec
 from synopsis.query.answer import Answer, AsOf
-from synopsis.query.binding import bind, placed
+from synopsis.query.binding import bind
 from synopsis.query.coverage import coverage
 from synopsis.query.differences import difference
 from synopsis.query.drifts import drift
@@ -29,6 +29,7 @@ from synopsis.query.evaluate import answer_of, asked_of
 from synopsis.query.explain import Explanation, explain
 from synopsis.query.plain import plain_condition
 from synopsis.query.relation import Relation, check_numbers, merged, under
+from synopsis.query.scoping import placed
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition
 from synopsis.query.synthesis import Names, schema_of, synthesized

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synopsis.query.binding import Scope, Statistic, bind, plan
+from synopsis.query.binding import Statistic, bind, plan
 from synopsis.query.language import read
 from synopsis.query.predicates import (
     EVERYTHING,
@@ -25,6 +25,7 @@ from synopsis.query.predicates import (
     Or,
     positive,
 )
+from synopsis.query.scoping import Scope
 from synopsis.query.tree import Place
 from synopsis.sketch.layout import Layout
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synopsis.grid import geohash
-from synopsis.query.binding import Scope
 from synopsis.query.regions import Region
 from synopsis.query.scope import Selection, select
+from synopsis.query.scoping import Scope
 from synopsis.query.shapes import NOWHERE, Box, Polygon
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery
-from synopsis.query.binding import Scope, bind
+from synopsis.query.binding import bind
 from synopsis.query.language import read
+from synopsis.query.scoping import Scope
 from synopsis.query.shapes import EARTH_KM, NOWHERE, Box, Circle, Polygon, Shape, checked, together
 from synopsis.sketch.layout import Layout
 

@@ -11,9 +11,10 @@ import numpy as np
 from synopsis.grid import geohash
 from synopsis.grid.cover import Box as Bounds
 from synopsis.grid.cover import cover_box
-from synopsis.query.binding import Plan, Scope
+from synopsis.query.binding import Plan
 from synopsis.query.regions import EVERYWHERE, Both, Cells, Either, Outside, Region, both, either
 from synopsis.query.relation import Relation
+from synopsis.query.scoping import Scope
 from synopsis.query.shapes import EARTH_KM, Box, Circle, Polygon
 
 #: Cells that are looked at; a larger scope is looked at in coarser cells.

@@ -12,12 +12,13 @@ from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column, Points
-from synopsis.query.binding import bind, feature_of
+from synopsis.query.binding import bind
 from synopsis.query.densities import curve
 from synopsis.query.evaluate import answer_of
 from synopsis.query.forecasts import Forecast, forecast, levelled
 from synopsis.query.paths import groups_of
 from synopsis.query.relation import Relation, check_numbers, under
+from synopsis.query.scoping import feature_of
 from synopsis.query.tree import Aggregate, BucketKey, Curve, Item, Key, Question
 from synopsis.query.values import HEURISTIC, Values
 from synopsis.sketch.moments import Floats, Integers

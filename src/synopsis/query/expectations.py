@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 
 from synopsis.grid import geohash
-from synopsis.query.binding import Part, Plan, Scope, Statistic
+from synopsis.query.binding import Plan, Statistic
 from synopsis.query.opened import day_us
 from synopsis.query.paths import of_summary
 from synopsis.query.predicates import And, Between
+from synopsis.query.scoping import Part, Scope
 from synopsis.query.values import Value
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.summary import Summary

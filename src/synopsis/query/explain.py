@@ -11,12 +11,13 @@ from typing import Any
 from synopsis.core.errors import BadQuery
 from synopsis.core.sizes import format_bytes
 from synopsis.query import paths
-from synopsis.query.binding import Keyed, Plan, Scope, Statistic, bind
+from synopsis.query.binding import Keyed, Plan, Statistic, bind
 from synopsis.query.evaluate import answering_of, named, planning_of
 from synopsis.query.finish import Found, finish
 from synopsis.query.regions import Both, Cells, Either, Outside, Region
 from synopsis.query.relation import Relation, selected, under
 from synopsis.query.scope import select
+from synopsis.query.scoping import Scope
 from synopsis.query.shapes import Box, Circle
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition

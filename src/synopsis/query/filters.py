@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.binding import Part, Plan, Statistic
+from synopsis.query.binding import Plan, Statistic
 from synopsis.query.finish import Found
+from synopsis.query.scoping import Part
 from synopsis.query.values import EXACT, Values
 
 Answering = Callable[[Plan], Found]

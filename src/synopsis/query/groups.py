@@ -17,10 +17,11 @@ from synopsis.core.errors import NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
-from synopsis.query.binding import Keyed, Plan, Scope
+from synopsis.query.binding import Keyed, Plan
 from synopsis.query.bounds import Groups
 from synopsis.query.runs import Runs, distinct, picked
 from synopsis.query.scope import select
+from synopsis.query.scoping import Scope
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strands import Strands

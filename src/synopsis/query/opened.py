@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query.binding import Part, Scope
 from synopsis.query.predicates import Between, Condition, IsNull, Not
+from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers

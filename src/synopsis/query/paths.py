@@ -18,12 +18,13 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
 from synopsis.query import several
-from synopsis.query.binding import Binned, Keyed, Part, Plan
+from synopsis.query.binding import Binned, Keyed, Plan
 from synopsis.query.binning import Binning
 from synopsis.query.finish import Found
 from synopsis.query.opened import DAY, Covered, Opened, day_us, past_us
 from synopsis.query.pieces import Piece
 from synopsis.query.predicates import And, Condition
+from synopsis.query.scoping import Part
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
 from synopsis.sketch.layout import Layout

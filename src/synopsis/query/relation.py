@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery, NotKept
-from synopsis.query.binding import Plan, bind, feature_of, on_features
+from synopsis.query.binding import Plan, bind
 from synopsis.query.opened import Opened
 from synopsis.query.scope import select
+from synopsis.query.scoping import feature_of, on_features
 from synopsis.query.thresholds import thresholds
 from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Question, Selection
 from synopsis.sketch import blocks

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.query.binding import Scope
 from synopsis.query.regions import Region
 from synopsis.query.runs import picked
+from synopsis.query.scoping import Scope
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strands import Strands
 

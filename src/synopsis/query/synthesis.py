@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
-from synopsis.query.binding import Part, bind
+from synopsis.query.binding import bind
 from synopsis.query.estimate import Estimates
 from synopsis.query.inference import standing
 from synopsis.query.opened import Opened, day_us, past_us
@@ -27,6 +27,7 @@ from synopsis.query.predicates import AllOf, Clause, Leaf, positive
 from synopsis.query.regions import Cells
 from synopsis.query.relation import Relation
 from synopsis.query.scope import select
+from synopsis.query.scoping import Part
 from synopsis.query.tree import Aggregate, Item, Question
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.mass import MassAxis

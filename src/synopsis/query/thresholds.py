@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.binding import Keyed, Plan, Statistic, bind, placed
+from synopsis.query.binding import Keyed, Plan, Statistic, bind
 from synopsis.query.filters import aligned
 from synopsis.query.finish import Found
 from synopsis.query.predicates import EVERYTHING
+from synopsis.query.scoping import placed
 from synopsis.query.tree import (
     Aggregate,
     And,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.query.binding import Scope
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import Between, positive
+from synopsis.query.scoping import Scope
 from synopsis.query.shapes import Box
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
