@@ -29,7 +29,7 @@ COUNT_BITS: Final = 11
 SAMPLE_BITS: Final = 10
 
 #: The share of the budget that members may take.
-SHARE: Final = 1 / 25
+SHARE: Final = 1 / 16
 
 #: The longest bucket, and the bits of the largest cells.
 _ALL_TIME: Final = Bucket("y", 1000)

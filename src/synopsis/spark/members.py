@@ -19,6 +19,7 @@ from synopsis.sketch.members import (
     SHARE,
     Frames,
     Members,
+    Opened,
     grains_from,
     small_count,
     small_sample,
@@ -33,8 +34,8 @@ from synopsis.spark.observations import Observations
 #: Spans that the driver takes at the most, and bytes of each at the least.
 _MOST_SPANS, _SPAN_BYTES = 4096, 150
 
-#: Bytes of a mark.
-_MARK_BYTES = 1.5
+#: Bytes of a mark at the least, and marks that the driver takes at the most.
+_MARK_BYTES, _MOST_MARKS = 1.0, 4_000_000
 
 _EXTENTS = ("latitude", "longitude", "instant_us")
 _KEYS = ("cell", "bucket", "rows", "min_instant_us", "max_instant_us")
@@ -56,19 +57,20 @@ def gathered(observed: Observations, spec: Spec, memory: int) -> Members | None:
         return None
     spans = _strands(table, layout)
     samples = [small_sample(frame) for frame in table["samples"].to_pylist()]
-    marks = None
-    if sum(len(sample) // 8 for sample in samples) * _MARK_BYTES <= room:
-        marks = Marks.of(_hashes(rows, spans))
+    counts, places = ([small_count(frame) for frame in table[name].to_pylist()] for name in ("counts", "places"))
     whole = Members(
-        spans,
-        spec.entity,
-        5 * spec.precision,
-        Frames.of([small_count(frame) for frame in table["counts"].to_pylist()]),
-        Frames.of([small_count(frame) for frame in table["places"].to_pylist()]),
-        Frames.of(samples),
-        marks,
+        spans, spec.entity, 5 * spec.precision, Frames.of(counts), Frames.of(places), Frames.of(samples), None
     )
+    if _has_room_for_marks(whole, room):
+        whole = replace(whole, marks=Marks.of(_hashes(rows, spans)))
     return whole.within(room)
+
+
+def _has_room_for_marks(members: Members, room: int) -> bool:
+    """Whether the marks of all entities may fit, and those of all spans can come to the driver."""
+    spans, opened = np.arange(len(members.spans)), Opened(members)
+    in_spans = sum(opened.entities_in(spans[at : at + 1]).estimate for at in spans)
+    return opened.entities_in(spans).estimate * _MARK_BYTES <= room and in_spans <= _MOST_MARKS
 
 
 def _grain(counts: dict[Layout, int], room: int) -> Layout:
