@@ -199,7 +199,7 @@ def _in_common(members: Opened, sides: list[_Side]) -> tuple[Count, Count]:
         both = theta_intersection()
         for side in sides:
             both.update(members.sample_of(_spans(side, which)))
-        return Count.of(both.get_result())
+        return Count.of_sample(both.get_result())
 
     return shared(0), shared(1)
 
@@ -210,7 +210,7 @@ def _in_first(members: Opened, sides: list[_Side]) -> tuple[Count, Count]:
     def rest(which: int) -> Count:
         here = members.sample_of(_spans(sides[0], which))
         there = _either([members.sample_of(_spans(side, 1 - which)) for side in sides[1:]])
-        return Count.of(theta_a_not_b().compute(here, there))
+        return Count.of_sample(theta_a_not_b().compute(here, there))
 
     return rest(0), rest(1)
 

@@ -8,6 +8,7 @@ Spark's own, whose bytes the `datasketches` package reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,12 @@ from synopsis.sketch.strands import Strands
 COUNT_BITS: Final = 11
 SAMPLE_BITS: Final = 10
 
+#: The standard error of a HyperLogLog sketch, as a share of the number, times the root of its registers (Flajolet et
+#: al., 2007), and entities to a register from which on next to none is empty.
+_HLL_ERROR: Final = 1.039
+_CROWDED: Final = 10.0
+_ERRORS_AT_95: Final = 1.96
+
 #: The share of the budget that members may take.
 SHARE: Final = 1 / 16
 
@@ -45,9 +52,24 @@ class Count:
     high: float
 
     @classmethod
-    def of(cls, sketch: hll_sketch | compact_theta_sketch) -> Count:
-        """What a sketch counts, two standard errors to either side."""
-        return cls(sketch.get_estimate(), sketch.get_lower_bound(2), sketch.get_upper_bound(2))
+    def of_sample(cls, sample: compact_theta_sketch) -> Count:
+        """Of how many a sample is, two standard errors to either side."""
+        return cls(sample.get_estimate(), sample.get_lower_bound(2), sample.get_upper_bound(2))
+
+    @classmethod
+    def of(cls, sketch: hll_sketch) -> Count:
+        """What a HyperLogLog sketch counts.
+
+        Its own bounds are those of large numbers. As long as many registers are empty, their number alone tells more
+        (linear counting, Whang et al., 1990).
+        """
+        estimate, registers = sketch.get_estimate(), 1 << COUNT_BITS
+        each = estimate / registers
+        if not estimate > 0.0:
+            return cls(0.0, 0.0, 0.0)
+        by_empty = math.sqrt(math.expm1(each) - each) / (each * math.sqrt(registers)) if each < _CROWDED else math.inf
+        half = _ERRORS_AT_95 * min(by_empty, _HLL_ERROR / math.sqrt(registers))
+        return cls(estimate, estimate / (1.0 + half), estimate / (1.0 - half))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +168,7 @@ class Opened:
         """How many entities there are. Cost: in proportion to the spans."""
         sample = self.sample_of(spans)
         if not sample.is_estimation_mode():  # then it holds them all
-            return Count.of(sample)
+            return Count.of_sample(sample)
         return Count.of(_counted(self._counts[at] for at in spans))
 
     def cells_in(self, spans: Integers) -> Count:
