@@ -7,6 +7,7 @@ from synopsis.query.bins import _highest_step, _lowest_step
 from synopsis.query.estimate import Estimates
 from synopsis.query.inference import student
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
+from synopsis.query.sampled import Sample
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, fitted
 
@@ -34,7 +35,7 @@ def estimates(condition=EVERYTHING, share=1.0, covered=None):
     kept = np.random.default_rng(1).random(PLACE.size) < share
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     whole = np.ones(strata.day_rows.size) if covered is None else covered(strata)
-    return Estimates(strata, SCALES, (0, 1, 2), whole, positive(condition))
+    return Estimates(Sample(strata, SCALES, (0, 1, 2), whole), positive(condition))
 
 
 def holds(condition):
@@ -165,7 +166,7 @@ def test_a_place_out_of_many_is_answered_as_if_it_were_alone():
     one = fitted(SCALES, PLACE[alone], DAY[alone] // 15, DAY[alone], fine[:, alone], kept[alone], BINS)
     days = (both.day < 20) * (both.day_place == 1).astype(float)
     wide, narrow = (
-        Estimates(strata, SCALES, (0, 1, 2), covered, clause)
+        Estimates(Sample(strata, SCALES, (0, 1, 2), covered), clause)
         for strata, covered in ((both, days), (one, (one.day < 20).astype(float)))
     )
     assert wide.count() == pytest.approx(narrow.count())
@@ -178,10 +179,10 @@ def test_axes_are_filled_and_used_again():
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), np.ones(PLACE.size, bool), BINS)
     axes = {}
     whole = np.ones(strata.day_rows.size)
-    first, second = (Estimates(strata, SCALES, (0, 1, 2), whole, positive(EVERYTHING), axes) for _ in range(2))
+    first, second = (Estimates(Sample(strata, SCALES, (0, 1, 2), whole, axes), positive(EVERYTHING)) for _ in range(2))
     assert first.of(0).average == second.of(0).average
     assert list(axes) == [0]
-    assert first.bins(0).axis is second.bins(0).axis
+    assert first.sample.bins(0).axis is second.sample.bins(0).axis
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_about_95_of_100_intervals_hold_the_truth():
             if truth.sum() < 50:
                 continue
             covered = ((strata.day >= first) & (strata.day < first + length)).astype(float)
-            found = answers(Estimates(strata, SCALES, (0, 1, 2), covered, positive(And(picked))))
+            found = answers(Estimates(Sample(strata, SCALES, (0, 1, 2), covered), positive(And(picked))))
             for name, true in true_answers(truth).items():
                 start, end = found[name][1]
                 held.setdefault(name, []).append(start - 1e-6 * abs(true) <= true <= end + 1e-6 * abs(true))
@@ -317,7 +318,7 @@ def test_without_strata_there_is_nothing():
         codes=np.empty((3, 0), np.uint8),
     )
     for condition in ASKED:
-        found = Estimates(strata, SCALES, (0, 1, 2), np.empty(0), positive(condition))
+        found = Estimates(Sample(strata, SCALES, (0, 1, 2), np.empty(0)), positive(condition))
         assert found.count() == 0
         assert found.count_p95() == (0, 0)
         assert all(
@@ -339,7 +340,7 @@ def test_a_scope_whose_days_have_no_path_hears_those_of_other_days():
     kept = DAY != 7
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     condition = And((between(0, 12.0, 25.0), between(1, 0.0, 1.0)))
-    found = Estimates(strata, SCALES, (0, 1, 2), (strata.day == 7).astype(float), positive(condition))
+    found = Estimates(Sample(strata, SCALES, (0, 1, 2), (strata.day == 7).astype(float)), positive(condition))
     truth = holds(condition) & (DAY == 7)
     assert found.count() == pytest.approx(truth.sum(), rel=0.1)
     low, high = found.count_p95()
@@ -355,7 +356,7 @@ def test_a_feature_that_is_always_absent_has_no_numbers():
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
     for condition, count in ((IsNull(2), PLACE.size), (Between(2), 0), (EVERYTHING, PLACE.size)):
-        found = Estimates(strata, scales, (0, 1, 2), whole, positive(condition))
+        found = Estimates(Sample(strata, scales, (0, 1, 2), whole), positive(condition))
         assert found.count() == pytest.approx(count)
         assert math.isnan(found.of(2).average)
         assert found.of(2).sum == 0
@@ -370,7 +371,8 @@ def test_a_feature_of_one_value_has_one_bin_and_no_spread(share):
     kept = np.random.default_rng(1).random(PLACE.size) < share
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
-    found = Estimates(strata, scales, (0, 1, 2), whole, positive(And((Between(1, 7.5, 7.5), Between(0)))))
+    clause = positive(And((Between(1, 7.5, 7.5), Between(0))))
+    found = Estimates(Sample(strata, scales, (0, 1, 2), whole), clause)
     assert found.count() == pytest.approx(PLACE.size)
     numbers = found.of(1)
     assert (numbers.average, numbers.quantile(0.9)) == pytest.approx((7.5, 7.5))

@@ -9,6 +9,7 @@ from tests.query.plain.estimate import Estimates as PlainEstimates
 
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
+from synopsis.query.sampled import Sample
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, fitted
 
@@ -78,7 +79,8 @@ def test_every_statistic_is_that_of_numpy(seed: int) -> None:
     strata, scales, covered, lean = world(seed)
     for condition in CONDITIONS:
         asked = (strata, scales, (0, 1, 2), covered, positive(condition), None, lean)
-        found, wanted = answers(Estimates(*asked)), answers(PlainEstimates(*asked))
+        sample = Sample(strata, scales, (0, 1, 2), covered, lean=lean)
+        found, wanted = answers(Estimates(sample, positive(condition))), answers(PlainEstimates(*asked))
         assert found.keys() == wanted.keys()
         for name, value in wanted.items():
             ends, own = np.atleast_1d(value), np.atleast_1d(found[name])
@@ -88,7 +90,7 @@ def test_every_statistic_is_that_of_numpy(seed: int) -> None:
 
 def test_pairs_know_the_means_of_rows_that_have_both() -> None:
     strata, scales, _, _ = world(0)
-    found = Estimates(strata, scales, (0, 1, 2), np.ones(strata.day_rows.size), positive(EVERYTHING))
+    found = Estimates(Sample(strata, scales, (0, 1, 2), np.ones(strata.day_rows.size)), positive(EVERYTHING))
     pair = found._pair(0, 2)
     assert pair.mean_x == pytest.approx(found.also(positive(Not(IsNull(2)))).of(0).average, rel=0.05)
     assert pair.mean_y == pytest.approx(found.of(2).average, rel=0.05)

@@ -58,10 +58,10 @@ class Bins:
         own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
         return weighing.shares(*own, self.on_axis(ranges), float(nulls))
 
-    @property
-    def parts(self) -> tuple[Codes, Codes, weighing.Tilts, Integers, Floats, Floats]:
-        """All of it, in the order in which `weighing` takes it."""
-        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals
+    def measured(self, ranges: Ranges) -> Floats:
+        """Share of each bin in the ranges, and the mean and the variance of the values there: 3 x strata x bins."""
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals)
+        return weighing.measured(*own, self.on_axis(ranges))
 
     def below(self, mass: float) -> Floats:
         """Of each bin: the share below a place on the mass axis."""
@@ -69,7 +69,8 @@ class Bins:
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        return [left_open * (self.below(end) - self.below(begin)) for begin, end, left_open in _cut(self.axis, ranges)]
+        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
+        return [left_open * weighing.between(*own, begin, end) for begin, end, left_open in _cut(self.axis, ranges)]
 
     def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
         """The distribution on the mass axis of so much mass in every bin, of values that lie in the ranges."""

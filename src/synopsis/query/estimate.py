@@ -14,7 +14,6 @@ What is done path by path and bin by bin is in `weighing` and `influences`, in m
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,11 +24,9 @@ import numpy as np
 from synopsis.query.bins import Bins
 from synopsis.query.inference import NORMAL, Interval, dot, student, within
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
+from synopsis.query.sampled import NOBODY, NONE, Live, Sample
 from synopsis.sketch.compiled import Later
-from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers, Positions
-from synopsis.sketch.scales import Codes, Scales
-from synopsis.sketch.strata import Strata
 
 if TYPE_CHECKING:
     from synopsis.query import influences, mixtures, weighing
@@ -42,45 +39,7 @@ else:
 #: other feature's bin, too.
 _UNSEEN = 2.0
 
-_NONE: Floats = np.empty(0)
-_NOBODY: Positions = np.empty(0, np.int32)
-_NOWHERE: Integers = np.empty(0, np.int64)
 _NO_TABLE: Floats = np.empty((0, 0))
-
-
-class _Paths(NamedTuple):
-    """Paths of the days in scope: where their codes stand, in which of the chosen strata, and for how many rows."""
-
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    part: Floats  #: of their day that is in scope; empty where days are never cut
-    place: Positions  #: empty where no stratum has several
-
-
-class _Live(NamedTuple):
-    """The paths that may satisfy the clause."""
-
-    which: Positions
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    held: Floats  #: how probably a row like it does
-    mass: Floats  #: rows that it stands for and that do
-    once: Floats  #: how far being selected is open; empty where there is no clause
-    twice: Floats  #: how far that hangs on two open questions at once
-    total: float  #: of all masses
-    worth: float  #: how many paths of equal weight would tell as much
-
-
-class _Luck(NamedTuple):
-    """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
-
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
-
 
 #: Reach of paths; positions, strata, weights, probabilities and worth of live ones, how far they are open, once and
 #: twice, and in lumps; parts of days and places of paths. In this order `influences` takes them.
@@ -88,67 +47,20 @@ _About = tuple[Floats, Positions, Positions, Floats, Floats, float, Floats, Floa
 
 
 class Estimates:
-    """Paths in scope, weighed; statistics when asked for.
+    """Statistics of the rows that satisfy a clause, when asked for.
 
-    Cost: a pass over the days opened, then proportional to the paths of the strata in scope. Where exact counts suffice
-    (no condition or one on a single feature, whole strata), no path is touched.
+    Cost: proportional to the paths of the sample for the clause, to those that may satisfy it for each statistic. Where
+    exact counts suffice (no condition or one on a single feature, whole strata), no path is touched.
     """
 
-    def __init__(
-        self,
-        strata: Strata,
-        scales: Scales,
-        features: tuple[int, ...],
-        covered: Floats,
-        clause: Clause,
-        axes: MutableMapping[int, MassAxis] | None = None,
-        lean: Floats | None = None,
-    ) -> None:
-        """`features` says which feature stands where; `covered` is the share of each day that is in scope.
-
-        `lean` says how much rather each path is in scope than the others of its day: 1 in the mean of a day.
-        `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
-        """
-        self._strata, self._features, self._clause = strata, features, clause
-        self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
+    def __init__(self, sample: Sample, clause: Clause) -> None:
+        self.sample, self._clause = sample, clause
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
         self._numbers: dict[int, ref[Numbers]] = {}
         self._pairs: dict[tuple[int, int], _Pair] = {}
-        self._known: dict[int, Bins] = {}
-        self._tables: dict[Leaf, Floats] = {}
-        self._expectations: dict[int, Floats] = {}
-        self._corrections: dict[int, Floats] = {}
         self._anything = isinstance(clause, AllOf) and not clause.parts
-        self._days = (strata.day_offset, strata.day_rows, strata.day_kept, covered)
-        self._chosen, self._rows, self._whole, self._kept, self._paths_in_scope, self._cut = weighing.in_scope(
-            *self._days
-        )
-        self._total, self._covered = float(self._rows.sum()), self._rows / self._whole
 
     # --- paths --------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _paths(self) -> _Paths:
-        """Paths of the days in scope. Strata without one are stood for by all others.
-
-        Where the whole scope has none, all paths of its strata speak for it, whatever their day.
-        """
-        place, lean = self._strata.shared_place, _NONE if self._lean is None else self._lean
-        place = _NOWHERE if place is None else place
-        own = (*self._days, self._chosen)
-        found = _Paths(*weighing.paths_of(*(*own, self._paths_in_scope, self._cut, _NONE, lean, place)))
-        if not (reached := float(found.weight.sum())):
-            size = int(self._kept.sum())
-            found = _Paths(*weighing.paths_of(*(*own, size, False, self._covered, _NONE, _NOWHERE)))
-            reached = float(found.weight.sum())
-        if reached > 0:
-            np.multiply(found.weight, self._total / reached, out=found.weight)
-        return found
-
-    @property
-    def _stray(self) -> bool:
-        """Whether paths of other days have to speak for those in scope."""
-        return not self._paths_in_scope
 
     def standing_for(self) -> tuple[Integers, Floats]:
         """The paths that may satisfy the clause, by position, and how many rows each stands for."""
@@ -157,13 +69,15 @@ class Estimates:
     @property
     def _silent(self) -> bool:
         """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+        return not self.sample.paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
 
     def _alone(self, clause: Clause) -> Floats:
         """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
         if isinstance(clause, Leaf):
-            return np.asarray((self._counts(clause.feature) * self._shares(clause)).sum(axis=1) / self._whole)
-        some, share = isinstance(clause, AllOf), np.ones(self._rows.size)
+            return np.asarray(
+                (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1) / self.sample.whole
+            )
+        some, share = isinstance(clause, AllOf), np.ones(self.sample.rows.size)
         for part in clause.parts:
             share *= self._alone(part) if some else 1.0 - self._alone(part)
         return share if some else 1.0 - share
@@ -171,49 +85,38 @@ class Estimates:
     def _at_most(self, clause: Clause) -> tuple[Floats, Floats]:
         """Strata: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
         if isinstance(clause, Leaf):
-            all_rows = (self._counts(clause.feature) * self._shares(clause)).sum(axis=1)
-            return np.maximum(all_rows - (self._whole - self._rows), 0.0), np.minimum(all_rows, self._rows)
+            all_rows = (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1)
+            return np.maximum(all_rows - (self.sample.whole - self.sample.rows), 0.0), np.minimum(
+                all_rows, self.sample.rows
+            )
         some = isinstance(clause, AllOf)
-        low = high = np.asarray(self._rows * float(some), np.float64)
+        low = high = np.asarray(self.sample.rows * float(some), np.float64)
         for part in clause.parts:
             least, most = self._at_most(part)
             if some:
-                low, high = np.maximum(low + least - self._rows, 0.0), np.minimum(high, most)
+                low, high = np.maximum(low + least - self.sample.rows, 0.0), np.minimum(high, most)
             else:
-                low, high = np.maximum(low, least), np.minimum(high + most, self._rows)
+                low, high = np.maximum(low, least), np.minimum(high + most, self.sample.rows)
         return low, high
 
     @cached_property
-    def _luck(self) -> _Luck:
-        if (self._covered == 1.0).all():
-            return _Luck(_NOBODY, _NOBODY, _NONE, _NONE)
-        lean = _NONE if self._lean is None else self._lean
-        return _Luck(*weighing.luck_of(*self._days, self._chosen, self._rows, self._whole, self._kept, lean))
-
-    @cached_property
-    def _program(self) -> tuple[Integers, Floats, Integers]:
-        """The clause in steps, a table for every leaf, and where the codes of its feature stand."""
-        steps, leaves = _steps(self._clause)
-        tables = np.empty((len(leaves), self._rows.size, self._strata.bins + 1))
+    def _program(self) -> tuple[Integers, Floats, Integers, Integers]:
+        """The clause in steps, a table for every leaf, where the codes of its feature stand, and the leaves without
+        which no row satisfies it."""
+        steps, leaves, demanded = _steps(self._clause)
+        tables = np.empty((len(leaves), self.sample.rows.size, self.sample.strata.bins + 1))
         for number, leaf in enumerate(leaves):
-            tables[number] = self._shares(leaf)
-        return steps, tables, np.array([self._position(leaf.feature) for leaf in leaves], np.int64)
+            tables[number] = self.sample.shares(leaf)
+        return steps, tables, np.array([self.sample.position(leaf.feature) for leaf in leaves], np.int64), demanded
 
     @cached_property
-    def _held(self) -> Floats:
-        """Paths: the probability that a row like it satisfies the clause."""
-        paths = self._paths
+    def _live(self) -> Live:
         if self._anything:
-            return np.ones(paths.weight.size)
-        return weighing.probabilities(*self._program, self._strata.codes, paths.column, paths.stratum)
-
-    @cached_property
-    def _live(self) -> _Live:
-        paths = self._paths
-        own = (paths.column, paths.stratum, paths.weight, self._held)
-        whole, real, total, worth = weighing.alive(*(*self._program, self._strata.codes, *own))
-        joint = () if len(real) == 5 else (_NONE, _NONE)
-        return _Live._make((*whole, *real, *joint, total, worth))
+            return self.sample.all_alive
+        paths = self.sample.paths
+        own = (self.sample.strata.codes, paths.column, paths.stratum, paths.weight)
+        whole, real, total, worth = weighing.alive(*(*self._program, *own))
+        return Live._make((*whole, *real, total, worth))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -223,61 +126,10 @@ class Estimates:
         """
         live, found = self._live, []
         for leaf in _leaves(self._clause):
-            for cut in self.bins(leaf.feature).cuts(leaf.ranges):
-                own = (self._codes(leaf.feature), live.column, live.stratum, live.weight, live.mass)
-                found.append(weighing.lumped(cut, self._shares(leaf), *own))
+            for cut in self.sample.bins(leaf.feature).cuts(leaf.ranges):
+                own = (self.sample.codes(leaf.feature), live.column, live.stratum, live.weight, live.mass)
+                found.append(weighing.lumped(cut, self.sample.shares(leaf), *own))
         return np.stack(found) if found else _NO_TABLE
-
-    def _shares(self, leaf: Leaf) -> Floats:
-        """Strata x (bins and absent): how much of each satisfies the leaf."""
-        if leaf not in self._tables:
-            self._tables[leaf] = self.bins(leaf.feature).shares(leaf.ranges, nulls=leaf.nulls)
-        return self._tables[leaf]
-
-    def _position(self, feature: int) -> int:
-        return self._features.index(feature)
-
-    def _codes(self, feature: int) -> Codes:
-        """All paths: the bin of a feature."""
-        return np.asarray(self._strata.codes[self._position(feature)])
-
-    def bins(self, feature: int) -> Bins:
-        """The bins of a feature in the strata that are in scope."""
-        if feature not in self._known:
-            if self._axes is None:
-                axis = _axis(_Same(self._scales), feature)
-            elif (found := self._axes.get(feature)) is None:
-                axis = self._axes[feature] = MassAxis.of(self._scales, feature)
-            else:
-                axis = found
-            self._known[feature] = Bins.of(self._strata, self._position(feature), axis, self._chosen)
-        return self._known[feature]
-
-    def _counts(self, feature: int) -> Integers:
-        return np.asarray(self._strata.counts[self._position(feature)][self._chosen])
-
-    def _expected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope that the exact counts lead to expect."""
-        if feature not in self._expectations:
-            counts = self._strata.counts[self._position(feature)]
-            self._expectations[feature] = weighing.counted(counts, self._chosen, self._covered)
-        return self._expectations[feature]
-
-    def _corrected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
-
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
-        """
-        return np.maximum(self._untouched(feature), 0.0)
-
-    def _untouched(self, feature: int) -> Floats:
-        """The same with bins that come out below nothing, as chance has it."""
-        if feature not in self._corrections:
-            table, luck = self._expected(feature), self._luck
-            if luck.weight.size:
-                table = weighing.lucky(table, self._codes(feature), luck.column, luck.stratum, luck.weight)
-            self._corrections[feature] = table
-        return self._corrections[feature]
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
@@ -288,26 +140,27 @@ class Estimates:
     @cached_property
     def _count(self) -> float:
         if self._anything:
-            return self._total
+            return self.sample.total
         if isinstance(self._clause, Leaf):
-            return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
+            return float((self.sample.corrected(self._clause.feature) * self.sample.shares(self._clause)).sum())
+        return float((self.sample.rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
         known = self._numbers[feature]() if feature in self._numbers else None
         if known is not None:
             return known
-        bins, own = self.bins(feature), reachable(self._clause, feature)
-        counted, paths = _NO_TABLE, (_NOBODY, _NOBODY, _NONE)
+        sample, own = self.sample, reachable(self._clause, feature)
+        counted, paths = _NO_TABLE, (NOBODY, NOBODY, NONE)
         if self._exact(feature):
-            counted = self._corrected(feature)
-        elif not self._paths.weight.size:
-            counted = self._expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
+            counted = sample.corrected(feature)
+        elif not sample.paths.weight.size:
+            counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
         else:
             paths = self._live.column, self._live.stratum, self._live.mass
-        given = (bins.on_axis(own.ranges), counted, self._codes(feature), *paths)
-        found = Numbers(*weighing.numbered(*(*bins.parts, *given)), bins, own.ranges, self, feature)
+        tables = sample.measured(feature, own.ranges)
+        numbers = weighing.numbered(*(tables, counted, sample.codes(feature), *paths))
+        found = Numbers(tables, *numbers, sample.bins(feature), own.ranges, self, feature)
         self._numbers[feature] = ref(found)
         return found
 
@@ -330,9 +183,9 @@ class Estimates:
 
     def _paired(self, one: int, two: int) -> _Pair:
         first, second = self.of(one), self.of(two)
-        if not self._paths.weight.size:
+        if not self.sample.paths.weight.size:
             return _independent(first, second)
-        codes, tables = (self._codes(one), self._codes(two)), (first.tables, second.tables)
+        codes, tables = (self.sample.codes(one), self.sample.codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
         found = influences.paired(*(*both, self._live.stratum, self._live.mass))
         total, covariance, square, other, inner, outer, above_x, above_y = found.tolist()
@@ -349,67 +202,59 @@ class Estimates:
 
     @cached_property
     def _count_p95(self) -> Interval:
-        count, total = self.count(), self._total
+        count, total = self.count(), self.sample.total
         if self._anything:
-            return within(count, max(count - self._edge, 0.0), count + self._edge)
-        if not self._paths.weight.size:
+            return within(count, max(count - self.sample.edge, 0.0), count + self.sample.edge)
+        if not self.sample.paths.weight.size:
             low, high = (float(each.sum()) for each in self._at_most(self._clause))
-            return within(count, max(low - self._edge, 0.0), high + self._edge)
-        paths, held = self._paths, self._held
-        met, reach, skew = held, self._reach, 0.0
+            return within(count, max(low - self.sample.edge, 0.0), high + self.sample.edge)
+        sample, live, rate = self.sample, self._live, count / max(total, 1.0)
+        paths, met, reach, skew = sample.paths, NONE, sample.reach, 0.0
         if isinstance(self._clause, Leaf):
-            feature, shares, luck = self._clause.feature, self._shares(self._clause), self._luck
-            met, reach = weighing.gathered(shares, self._codes(feature), luck.column, luck.stratum), luck.reach
-            skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
-        rate, live = count / max(total, 1.0), self._live
-        given = (met, reach, held, paths.weight, rate, paths.part, paths.place, live.weight, live.twice, self._lumps)
-        chosen, rest, usual = influences.of_count(*given)
+            feature, shares, luck = self._clause.feature, sample.shares(self._clause), sample.luck
+            met, reach = weighing.gathered(shares, sample.codes(feature), luck.column, luck.stratum), luck.reach
+            skew = float((np.minimum(sample.untouched(feature), 0.0) * shares).sum())
+        given = (
+            met,
+            reach,
+            live.which,
+            live.weight,
+            live.held,
+            live.twice,
+            rate,
+            paths.weight,
+            paths.part,
+            paths.place,
+        )
+        chosen, rest, usual = influences.of_count(isinstance(self._clause, Leaf), *given, self._lumps)
         usual = usual / total if total > 0 else 0.0  # what a row that is rarely met stands for
         doubt = influences.DOUBT
         each = (chosen + doubt * usual**2) / (count + doubt * usual) if usual > 0 else 0.0
-        rest += (self._edge * rate / NORMAL) ** 2
+        rest += (self.sample.edge * rate / NORMAL) ** 2
         t = NORMAL
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
         half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self.sample.edge))
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
-        clause = all_of((self._clause, leaf))
-        known = (self._strata, self._scales, self._features, self._days_covered)
-        return Estimates(*known, clause, self._axes, self._lean)
+        return Estimates(self.sample, all_of((self._clause, leaf)))
 
     @property
     def probability(self) -> Floats:
         """Paths of the days in scope: the probability that a row like it satisfies the clause."""
-        return self._held
-
-    @cached_property
-    def _edge(self) -> float:
-        """Rows more or less that there may be because days are cut: one row a place at either end.
-
-        Rows come at regular times, alike at all places: ends are independent, places are not.
-        """
-        if not self._cut:
-            return 0.0
-        part, all_rows = self._days_covered, self._strata.day_rows
-        at = np.flatnonzero((part > 0.0) & (part < 1.0) & (all_rows > 0))
-        rows = all_rows[at] * np.maximum(part[at], 1.0 - part[at])
-        _, end = np.unique(self._strata.day[at], return_inverse=True)
-        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
-
-    @cached_property
-    def _reach(self) -> Floats:
-        """Paths: by how much the squared error grows for each unit of difference between neighbouring paths."""
-        weight = self._paths.weight
-        return weight * self._total if self._stray else influences.reaches(weight, self._paths.part)
+        paths = self.sample.paths
+        if self._anything:
+            return np.ones(paths.weight.size)
+        steps, tables, rows, _ = self._program
+        return weighing.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.stratum)
 
     @cached_property
     def _about(self) -> _About:
         """What the error of any statistic depends on."""
-        live, paths = self._live, self._paths
-        known = (self._reach, live.which, live.stratum, live.weight, live.held, live.worth)
+        live, paths = self._live, self.sample.paths
+        known = (self.sample.reach, live.which, live.stratum, live.weight, live.held, live.worth)
         return *known, live.once, live.twice, self._lumps, paths.part, paths.place
 
     def _half(self, square: float, chosen: float, freedom: float) -> float:
@@ -421,7 +266,7 @@ class Estimates:
         pair = self._pair(one, two)
         r = pair.correlation
         if math.isnan(r) or not pair.told:
-            return (-1.0, 1.0) if self._rows.size else (math.nan, math.nan)
+            return (-1.0, 1.0) if self.sample.rows.size else (math.nan, math.nan)
         half = self._half(*influences.of_pair(*(r, *pair.told, *self._about))) / max(1.0 - r * r, 1e-3)
         middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
         unseen *= _UNSEEN
@@ -450,10 +295,12 @@ def _leaves(clause: Clause) -> list[Leaf]:
 
 
 @lru_cache(maxsize=256)
-def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...]]:
-    """A clause as `weighing` takes it, and its leaves."""
-    anything = isinstance(clause, AllOf) and not clause.parts
-    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(_leaves(clause))
+def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...], Integers]:
+    """A clause as `weighing` takes it, its leaves, and the positions of those without which nothing satisfies it."""
+    anything, leaves = isinstance(clause, AllOf) and not clause.parts, _leaves(clause)
+    alone = [part for part in (clause.parts if isinstance(clause, AllOf) else (clause,)) if isinstance(part, Leaf)]
+    demanded = np.array([leaves.index(leaf) for leaf in alone], np.int64)
+    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(leaves), demanded
 
 
 def _postfix(clause: Clause, before: int) -> list[int]:
@@ -508,29 +355,12 @@ def _independent(one: Numbers, two: Numbers) -> _Pair:
     return _Pair(total, covariance, one.variance, two.variance, 0.0, 0.0, *means)
 
 
-class _Same:
-    """Scales, equal only to themselves."""
-
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
-    def __hash__(self) -> int:
-        return id(self.scales)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.scales is self.scales
-
-
-@lru_cache(maxsize=256)
-def _axis(same: _Same, feature: int) -> MassAxis:
-    return MassAxis.of(same.scales, feature)
-
-
 @dataclass(frozen=True)
 class Numbers:
     """The numbers of one feature: rows in every bin, and what their values are: strata x bins."""
 
-    tables: Floats  #: share, mean, noise and mass
+    tables: Floats  #: share, mean and noise
+    mass: Floats  #: rows in each bin
     count: float  #: rows that have the feature
     average: float  #: MEAN; NaN where there is nothing
     variance: float  #: VARIANCE, of all rows; NaN where there is nothing
@@ -553,11 +383,6 @@ class Numbers:
     def noise(self) -> Floats:
         """The variance of the values in each bin."""
         return np.asarray(self.tables[2])
-
-    @property
-    def mass(self) -> Floats:
-        """Rows in each bin."""
-        return np.asarray(self.tables[3])
 
     @cached_property
     def sum(self) -> float:
@@ -595,8 +420,8 @@ class Numbers:
     def _extremes(self) -> Interval:
         """The lowest and the highest value that there may be, by the exact counts."""
         whole = self.estimates
-        counts = whole._strata.counts[whole._position(self.feature)]
-        ends = self.bins.ends(counts, whole._covered, self.share)
+        counts = whole.sample.strata.counts[whole.sample.position(self.feature)]
+        ends = self.bins.ends(counts, whole.sample.covered, self.share)
         if ends is None:
             return -math.inf, math.inf
         low, high = (self.ranges[0][0], self.ranges[-1][1]) if self.ranges else (-math.inf, math.inf)
@@ -605,7 +430,7 @@ class Numbers:
     @property
     def _unheard(self) -> bool:
         """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates._paths.weight.size
+        return not self.estimates.sample.paths.weight.size
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
@@ -614,12 +439,12 @@ class Numbers:
         Where exact counts help, the paths' luck was taken out.
         """
         whole, feature = self.estimates, self.feature
-        luck, untouched, uncovered = (_NOBODY, _NOBODY, _NONE), _NO_TABLE, _NONE
+        luck, untouched, uncovered = (NOBODY, NOBODY, NONE), _NO_TABLE, NONE
         if whole._exact(feature):
-            untouched, uncovered = whole._untouched(feature), 1.0 - whole._covered
-            luck = whole._luck.column, whole._luck.stratum, whole._luck.reach
-        numbers = (self.tables, self.count, self.average, self.variance, whole._expected(feature))
-        return *numbers, whole._codes(feature), whole._live.column, *luck, untouched, uncovered, *whole._about
+            untouched, uncovered = whole.sample.untouched(feature), 1.0 - whole.sample.covered
+            luck = whole.sample.luck.column, whole.sample.luck.stratum, whole.sample.luck.reach
+        numbers = (self.tables, self.count, self.average, self.variance, whole.sample.expected(feature))
+        return *numbers, whole.sample.codes(feature), whole._live.column, *luck, untouched, uncovered, *whole._about
 
     def _sides(self, estimate: float, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
@@ -654,7 +479,7 @@ class Numbers:
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
             low, high = self._sides(self.sum, influences.TOTAL)
-            edge = whole._edge * abs(self.average)
+            edge = whole.sample.edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
         low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())

@@ -227,35 +227,48 @@ def of_numbers(
 
 @compiled
 def of_count(
+    is_leaf: bool,
     met: Floats,
     met_reach: Floats,
-    held: Floats,
+    alive: Positions,
     weight: Floats,
+    held: Floats,
+    twice: Floats,
     rate: float,
+    all_weight: Floats,
     part: Floats,
     place: Positions,
-    live_weight: Floats,
-    twice: Floats,
     lumps: Floats,
 ) -> tuple[float, float, float]:
-    """Of a count: squared errors by the choice of paths and by all else of paths, and the sum of their reach."""
-    chosen, _ = _differing(met_reach, met)
+    """Of a count: squared errors by the choice of paths and by all else of paths, and the sum of their reach.
+
+    Where the clause is one leaf, the choice is that of the paths that were `met` and of their reach; otherwise that of
+    all paths.
+    """
+    if is_leaf:
+        chosen, _ = _differing(met_reach, met)
+    else:
+        chosen, _ = _differing_alive(met_reach, alive, held, np.ones(alive.size))
     in_bins = hours = hours_square = both = reach = 0.0
     by_place = np.zeros(_places(place))
-    for path in range(held.size):
-        noise, away = held[path] * (1.0 - held[path]), held[path] - rate
-        in_bins += weight[path] * noise
+    for each in range(alive.size):
+        noise = held[each] * (1.0 - held[each])
+        in_bins += weight[each] * noise
+        both += weight[each] * twice[each]
         if place.size:
-            by_place[place[path]] += weight[path] * np.sqrt(noise)
-        if part.size and part[path] < 1.0:
-            size = weight[path] * np.sqrt(1.0 / part[path] - 1.0)
+            by_place[place[alive[each]]] += weight[each] * np.sqrt(noise)
+    at = 0
+    for path in range(part.size):
+        own = 0.0
+        if at < alive.size and alive[at] == path:
+            own = held[at]
+            at += 1
+        if part[path] < 1.0:
+            size, away = all_weight[path] * np.sqrt(1.0 / part[path] - 1.0), own - rate
             hours, hours_square = hours + size, hours_square + size * (away * away)
-    rest = RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
+    rest = RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2 + (TOGETHER * both) ** 2
     for each in range(by_place.size):
         rest += APART * (by_place[each] * by_place[each])
-    for path in range(twice.size):
-        both += live_weight[path] * twice[path]
-    rest += (TOGETHER * both) ** 2
     for cut in range(lumps.shape[0]):
         moved = 0.0
         for path in range(lumps.shape[1]):

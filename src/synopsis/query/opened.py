@@ -19,6 +19,7 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.predicates import Between, Condition, IsNull, Not
 from synopsis.query.scoping import Part, Scope
+from synopsis.query.strata import Histograms
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
@@ -106,6 +107,12 @@ class Opened:
         """Whether paths are no ground for intervals at 95%."""
         scales = self.summary.scales
         return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
+
+    @cached_property
+    def histograms(self) -> Histograms:
+        """What exact counts say of features."""
+        assert self.strata is not None
+        return Histograms(self.strata, self.summary.scales, self.features)
 
     def covered(self, begin: int | None, end: int | None) -> Covered:
         """What of each day and place in scope lies in a span of time."""

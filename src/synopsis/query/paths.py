@@ -22,8 +22,8 @@ from synopsis.query.binding import Binned, Keyed, Plan
 from synopsis.query.binning import Binning
 from synopsis.query.finish import Found
 from synopsis.query.opened import DAY, Covered, Opened, day_us, past_us
-from synopsis.query.pieces import Piece
-from synopsis.query.predicates import And, Condition
+from synopsis.query.pieces import Piece, Scoped
+from synopsis.query.predicates import Condition
 from synopsis.query.scoping import Part
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
@@ -125,8 +125,8 @@ def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:
 def _pieces(opened: Opened, asked: Plan, condition: Condition) -> Iterator[tuple[tuple[int, ...], Piece]]:
     """The pieces of one part of the question, by the keys of their groups; without GROUP BY one, even when empty."""
     if not asked.groups:
-        covered = None if opened.strata is None else opened.covered(opened.begin_us, opened.end_us)
-        yield (), Piece(opened, covered, condition)
+        whole = None if opened.strata is None else Scoped(opened, opened.covered(opened.begin_us, opened.end_us))
+        yield (), Piece(whole, condition)
         return
     if opened.strata is None:
         return
@@ -140,9 +140,10 @@ def _pieces(opened: Opened, asked: Plan, condition: Condition) -> Iterator[tuple
             assert within.strata is not None
             if not (covered.share * within.strata.day_rows).any():
                 continue
-            for bins, own in _binned(within, covered, condition, binnings):
+            scoped = Scoped(within, covered)
+            for bins, piece in _binned(scoped, Piece(scoped, condition), binnings):
                 numbers: dict[Keyed | None, int] = {cell_key: int(cell), bucket_key: bucket, **bins}
-                yield tuple(numbers[key] for key in asked.groups), Piece(within, covered, own)
+                yield tuple(numbers[key] for key in asked.groups), piece
 
 
 def _cells(summary: Summary, key: CellKey | None) -> Integers:
@@ -186,18 +187,16 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Cover
             yield int(ordinals[at]), covered
 
 
-def _binned(
-    opened: Opened, covered: Covered, condition: Condition, binnings: list[Binning]
-) -> Iterator[tuple[dict[Keyed | None, int], Condition]]:
-    """The bins that rows may have, of all features that are grouped by, and what rows in them fulfil."""
+def _binned(scoped: Scoped, piece: Piece, binnings: list[Binning]) -> Iterator[tuple[dict[Keyed | None, int], Piece]]:
+    """The bins that rows of a piece may have, of all features that are grouped by, and those of its rows in them."""
     if not binnings:
-        yield {}, condition
+        yield {}, piece
         return
     first, *rest = binnings
-    for number, own in first.conditions(opened, covered):
-        both = And((condition, own))
-        if Piece(opened, covered, both).selection.count().high[0] > 0:
-            for others, every in _binned(opened, covered, both, rest):
+    for number, own in first.conditions(scoped.opened, scoped.covered):
+        both = piece.but(own)
+        if both.selection.count().high[0] > 0:
+            for others, every in _binned(scoped, both, rest):
                 yield {first.key: number, **others}, every
 
 

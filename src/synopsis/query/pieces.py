@@ -15,28 +15,49 @@ from synopsis.query.binding import Statistic
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Covered, Opened
 from synopsis.query.predicates import And, Condition, IsNull, Not, positive
+from synopsis.query.sampled import Sample
 from synopsis.query.values import Value
+
+
+class Scoped:
+    """Places and days, whatever is demanded of their rows: groups by bins and further conditions share it."""
+
+    def __init__(self, opened: Opened, covered: Covered) -> None:
+        self.opened, self.covered = opened, covered
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Their paths."""
+        opened, covered = self.opened, self.covered
+        assert opened.strata is not None
+        return Sample(opened.strata, opened.summary.scales, opened.features, covered.share, lean=covered.lean)
+
+    @cached_property
+    def strata(self) -> certain.Strata:
+        """Their rows, as exact counts tell."""
+        assert self.opened.strata is not None
+        return certain.Strata.kept(self.opened.strata, self.covered.share)
 
 
 class Piece:
     """The rows of a group that lie in one part of the question; what their statistics share is computed once."""
 
-    def __init__(self, opened: Opened, covered: Covered | None, condition: Condition) -> None:
-        self._opened, self._strata, self._covered, self._condition = opened, opened.strata, covered, condition
+    def __init__(self, scoped: Scoped | None, condition: Condition) -> None:
+        self._scoped, self._condition = scoped, condition
         self._known: dict[int, Numbers] = {}
 
     def but(self, condition: Condition) -> Piece:
         """Those of its rows that fulfil a further condition on features that are open."""
-        return Piece(self._opened, self._covered, And((self._condition, condition)))
+        return Piece(self._scoped, And((self._condition, condition)))
 
     @property
     def is_empty(self) -> bool:
         """Whether no stratum has rows of it."""
-        return self._strata is None
+        return self._scoped is None
 
     def statistic(self, asked: Statistic) -> Value:
         """One statistic with its interval."""
-        if self._strata is None:
+        if self._scoped is None:
             return nothing(asked)
         if asked.function == "count":
             return self._count(asked)
@@ -103,7 +124,7 @@ class Piece:
         It takes paths in the order of time, which moving objects have not, and features whose values lie within the
         ends that bins were fitted to.
         """
-        if self._opened.is_beyond_paths:
+        if self._scoped is None or self._scoped.opened.is_beyond_paths:
             return None
         found = getattr(source, name)
         low, high = found(*arguments) if callable(found) else found
@@ -112,12 +133,8 @@ class Piece:
     @cached_property
     def estimates(self) -> Estimates:
         """What paths say."""
-        assert self._strata is not None
-        assert self._covered is not None
-        opened = self._opened
-        covered, clause = self._covered, positive(self._condition)
-        scales = opened.summary.scales
-        return Estimates(self._strata, scales, opened.features, covered.share, clause, lean=covered.lean)
+        assert self._scoped is not None
+        return Estimates(self._scoped.sample, positive(self._condition))
 
     def numbers(self, feature: int) -> Numbers:
         """What paths say of a feature."""
@@ -128,11 +145,8 @@ class Piece:
     @cached_property
     def selection(self) -> certain.Selection:
         """What exact counts say."""
-        strata, opened = self._strata, self._opened
-        assert strata is not None
-        assert self._covered is not None
-        histograms = certain.Histograms(strata, opened.summary.scales, opened.features)
-        return certain.Selection(certain.Strata.kept(strata, self._covered.share), histograms, self._condition)
+        assert self._scoped is not None
+        return certain.Selection(self._scoped.strata, self._scoped.opened.histograms, self._condition)
 
 
 def nothing(asked: Statistic) -> Value:

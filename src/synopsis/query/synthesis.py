@@ -26,6 +26,7 @@ from synopsis.query.opened import Opened, day_us, past_us
 from synopsis.query.predicates import AllOf, Clause, Leaf, positive
 from synopsis.query.regions import Cells
 from synopsis.query.relation import Relation
+from synopsis.query.sampled import Sample
 from synopsis.query.scope import select
 from synopsis.query.scoping import Part
 from synopsis.query.tree import Aggregate, Item, Question
@@ -142,7 +143,7 @@ class _Block:
         self._clause = positive(part.condition)
         covered = opened.covered(opened.begin_us, opened.end_us)
         scales = opened.summary.scales
-        found = Estimates(strata, scales, opened.features, covered.share, self._clause, lean=covered.lean)
+        found = Estimates(Sample(strata, scales, opened.features, covered.share, lean=covered.lean), self._clause)
         self._which, self._mass = found.standing_for()  # paths, or days where there are none
         self._of_paths = bool(self._mass.any())
         if not self._of_paths:

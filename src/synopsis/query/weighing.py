@@ -169,6 +169,16 @@ def _below(mass: float, left: float, right: float, tilt: float) -> float:
 
 
 @compiled
+def _between(low: float, high: float, left: float, right: float, tilt: float) -> float:
+    """The share of a bin between two places; most bins lie wholly between them, or not at all."""
+    if right <= low or left >= high or left >= right:
+        return 0.0
+    if low <= left and right <= high:
+        return 1.0
+    return _below(high, left, right, tilt) - _below(low, left, right, tilt)
+
+
+@compiled
 def shares(
     starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
 ) -> Floats:
@@ -182,7 +192,7 @@ def shares(
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             share = 0.0
             for pair in range(ranges.shape[0]):
-                share += _below(ranges[pair, 1], left, right, slope) - _below(ranges[pair, 0], left, right, slope)
+                share += _between(ranges[pair, 0], ranges[pair, 1], left, right, slope)
             table[number, each] = share
         table[number, bins] = nulls
     return table
@@ -196,6 +206,17 @@ def below(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats
         for each in range(starts.shape[1]):
             begin, end = _ends(starts, top, chosen[number], each)
             table[number, each] = _below(place, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
+    return table
+
+
+@compiled
+def between(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, low: float, high: float) -> Floats:
+    """Bins: how much of each lies between two places on the mass axis."""
+    table = np.empty((chosen.size, starts.shape[1]))
+    for number in range(chosen.size):
+        for each in range(starts.shape[1]):
+            begin, end = _ends(starts, top, chosen[number], each)
+            table[number, each] = _between(low, high, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
     return table
 
 
@@ -251,29 +272,37 @@ ALL, ANY = -1, -2
 
 
 @compiled
+def _held(
+    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: int, stratum: int, stack: Floats
+) -> float:
+    """How probably a row like a path satisfies a clause, bins being independent within it."""
+    top = 0
+    for step in steps:
+        if step >= 0:
+            stack[top] = tables[step, stratum, codes[rows[step], column]]
+            top += 1
+            continue
+        parts = (-step - 1) >> 1
+        some, product = (-step - 1) & 1 == 0, 1.0
+        for part in range(top - parts, top):
+            product *= stack[part] if some else 1.0 - stack[part]
+        top -= parts
+        stack[top] = product if some else 1.0 - product
+        top += 1
+    return float(stack[0])
+
+
+@compiled
 def probabilities(
     steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Positions, stratum: Positions
 ) -> Floats:
-    """Paths: how probably a row like it satisfies a clause, bins being independent within it.
+    """Paths: how probably a row like it satisfies a clause.
 
     `tables` are leaves x strata x (bins and absent), `rows` say where the codes of their features stand.
     """
     held, stack = np.empty(column.size), np.empty(steps.size)
     for path in range(column.size):
-        top = 0
-        for step in steps:
-            if step >= 0:
-                stack[top] = tables[step, stratum[path], codes[rows[step], column[path]]]
-                top += 1
-                continue
-            parts = (-step - 1) >> 1
-            some, product = (-step - 1) & 1 == 0, 1.0
-            for part in range(top - parts, top):
-                product *= stack[part] if some else 1.0 - stack[part]
-            top -= parts
-            stack[top] = product if some else 1.0 - product
-            top += 1
-        held[path] = stack[0]
+        held[path] = _held(steps, tables, rows, codes, column[path], stratum[path], stack)
     return held
 
 
@@ -309,31 +338,36 @@ def alive(
     steps: Integers,
     tables: Floats,
     rows: Integers,
+    demanded: Integers,
     codes: Codes,
     column: Positions,
     stratum: Positions,
     weight: Floats,
-    held: Floats,
 ) -> tuple[Positions, Floats, float, float]:
     """The paths that may satisfy the clause: which they are, column and stratum; then of each
 
     weight, probability, mass, and how far being selected is open, once and twice. Then the sum of the masses, and how
-    many paths of equal weight would tell as much (Kish 1965).
+    many paths of equal weight would tell as much (Kish 1965). Most paths end at a leaf that is `demanded` of all.
     """
-    size = 0
-    for path in range(held.size):
-        size += held[path] != 0.0
-    whole, real = np.empty((3, size), np.int32), np.empty((5 if steps.size else 3, size))
+    whole, real, stack = np.empty((3, column.size), np.int32), np.empty((5, column.size)), np.empty(steps.size)
     at, total, square = 0, 0.0, 0.0
-    for path in range(held.size):
-        if held[path] != 0.0:
-            mass = weight[path] * held[path]
-            whole[0, at], whole[1, at], whole[2, at] = path, column[path], stratum[path]
-            real[0, at], real[1, at], real[2, at] = weight[path], held[path], mass
+    for path in range(column.size):
+        where, number, is_dead = column[path], stratum[path], False
+        for leaf in demanded:
+            if tables[leaf, number, codes[rows[leaf], where]] == 0.0:
+                is_dead = True
+                break
+        if is_dead:
+            continue
+        held = _held(steps, tables, rows, codes, where, number, stack)
+        if held != 0.0:
+            mass = weight[path] * held
+            whole[0, at], whole[1, at], whole[2, at] = path, where, number
+            real[0, at], real[1, at], real[2, at] = weight[path], held, mass
             total, square = total + mass, square + mass * mass
             at += 1
-    if steps.size:
-        _openness(steps, tables, rows, codes, whole, real)
+    whole, real = whole[:, :at], real[:, :at]
+    _openness(steps, tables, rows, codes, whole, real)
     return whole, real, total, total * total / square if total > 0.0 else 0.0
 
 
@@ -359,12 +393,12 @@ def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
 def measured(
     starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
 ) -> Floats:
-    """Bins: the share in the ranges, the mean and the variance of the values there, and room for one table more.
+    """Bins: the share in the ranges, the mean and the variance of the values there.
 
     `totals` run over values, squares, and both times their place on the axis.
     """
     bins, grown = starts.shape[1], np.empty(4)
-    tables = np.zeros((4, chosen.size, bins))
+    tables = np.zeros((3, chosen.size, bins))
     lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
     for pair in range(ranges.shape[0]):
         for total in range(4):
@@ -380,7 +414,7 @@ def measured(
             share = first = second = 0.0
             for pair in range(ranges.shape[0]):
                 low, high = ranges[pair, 0], ranges[pair, 1]
-                share += _below(high, left, right, slope) - _below(low, left, right, slope)
+                share += _between(low, high, left, right, slope)
                 whole = low <= 0.0 and high >= mass[-1]
                 if not whole and not (right > low and left < high):
                     continue
@@ -399,45 +433,35 @@ def measured(
 
 @compiled
 def numbered(
-    starts: Codes,
-    top: Codes,
-    tilt: Tilts,
-    chosen: Integers,
-    axis: Floats,
-    totals: Floats,
-    ranges: Floats,
-    counted: Floats,
-    codes: Codes,
-    column: Positions,
-    stratum: Positions,
-    weight: Floats,
+    tables: Floats, counted: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats
 ) -> tuple[Floats, float, float, float]:
-    """The numbers of a feature in ranges, by bin: share, mean, variance and mass; count, mean and variance of all.
+    """The numbers of a feature, by what was `measured` of its bins: mass by bin; count, mean and variance of all.
 
     The mass is what is `counted` in each bin, or else what paths there weigh.
     """
-    tables, bins = measured(starts, top, tilt, chosen, axis, totals, ranges), starts.shape[1]
+    strata, bins = tables.shape[1], tables.shape[2]
+    mass = np.zeros((strata, bins))
     if counted.size:
-        for number in range(chosen.size):
+        for number in range(strata):
             for each in range(bins):
-                tables[3, number, each] = counted[number, each] * tables[0, number, each]
+                mass[number, each] = counted[number, each] * tables[0, number, each]
     else:
         for path in range(column.size):
             if codes[column[path]] < bins:
-                tables[3, stratum[path], codes[column[path]]] += weight[path]
+                mass[stratum[path], codes[column[path]]] += weight[path]
     count = total = spread = 0.0
-    for number in range(chosen.size):
+    for number in range(strata):
         for each in range(bins):
-            count += tables[3, number, each]
-            total += tables[3, number, each] * tables[1, number, each]
+            count += mass[number, each]
+            total += mass[number, each] * tables[1, number, each]
     if not count > 0.0:
-        return tables, count, np.nan, np.nan
+        return mass, count, np.nan, np.nan
     average = total / count
-    for number in range(chosen.size):
+    for number in range(strata):
         for each in range(bins):
             away = tables[1, number, each] - average
-            spread += tables[3, number, each] * (tables[2, number, each] + away * away)
-    return tables, count, average, spread / count
+            spread += mass[number, each] * (tables[2, number, each] + away * away)
+    return mass, count, average, spread / count
 
 
 @compiled
