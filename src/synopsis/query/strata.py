@@ -383,7 +383,10 @@ class SelectedValues:
         histogram = self._histogram
         if not histogram.is_exact or self._strata.groups != 1 or self.count().high[0] == 0.0:
             return None
-        return _Arranged(histogram.at_least, self._covered, self._refused, self._least, self._most)
+        low, high, ends = histogram.low, histogram.high, self._covered.ends
+        return _Arranged(
+            arrangements.arranged(histogram.at_least, low, high, ends, self._refused, self._least, self._most)
+        )
 
     def _stated(self, down: int, up: int) -> Interval | None:
         return None if self._arranged is None else self._arranged.between(down, up)
@@ -419,12 +422,25 @@ class SelectedValues:
 
 
 class _Arranged:
-    """Both sides of one group whose counts are exact."""
+    """Both sides of one group whose counts are exact: values, rows that must be taken, rows that must or may be."""
 
-    def __init__(self, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats) -> None:
-        low, high = covered.histogram.low, covered.histogram.high
-        self._rows = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
-        self._facts = arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
+    def __init__(self, rows: tuple[Floats, Floats, Floats, Integers]) -> None:
+        self._rows = rows
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Arranged]) -> _Arranged:
+        """Arrangements of different strata as one."""
+        sizes = np.sum([part._rows[3] for part in parts], axis=0)
+        joined = np.empty((3, 2, int(sizes.max())))
+        for side in range(2):
+            for at, array in enumerate(joined[:, side]):
+                own = [part._rows[at][side, : part._rows[3][side]] for part in parts]
+                np.concatenate(own, out=array[: sizes[side]])
+        return cls((joined[0], joined[1], joined[2], sizes))
+
+    @cached_property
+    def _facts(self) -> Floats:
+        return arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
 
     def between(self, down: int, up: int) -> Interval:
         """What is a fact of either side."""
@@ -582,10 +598,12 @@ class JoinedValues(SelectedValues):
         )
         self._strata = Strata(total, inside, cut, np.zeros(total.size, np.int64), 1)
 
-    @property
-    def _arranged(self) -> None:
-        """There are several histograms, and no machine code for them."""
-        return None
+    @cached_property
+    def _arranged(self) -> _Arranged | None:
+        """Both sides in machine code, where all parts with values have them."""
+        parts = [part._arranged for part in self._parts if part.count().high[0] > 0.0]
+        known = [part for part in parts if part is not None]
+        return _Arranged.joined(known) if known and len(known) == len(parts) else None
 
     def count(self) -> Interval:
         """COUNT(x)."""
