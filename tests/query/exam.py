@@ -271,11 +271,17 @@ class _Shown:
 
     def __init__(self, answer: Answer) -> None:
         self._table = answer.to_arrow()
+        self._known: dict[str, _Numbers] = {}
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
     def of(self, name: str) -> _Numbers:
+        if name not in self._known:
+            self._known[name] = self._of(name)
+        return self._known[name]
+
+    def _of(self, name: str) -> _Numbers:
         def numbers(column: str) -> Floats:
             if column not in self._table.column_names:
                 return np.full(len(self._table), np.nan)

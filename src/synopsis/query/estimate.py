@@ -53,8 +53,9 @@ class Estimates:
     exact counts suffice (no condition or one on a single feature, whole strata), no path is touched.
     """
 
-    def __init__(self, sample: Sample, clause: Clause) -> None:
-        self.sample, self._clause = sample, clause
+    def __init__(self, sample: Sample, clause: Clause, among: Live | None = None) -> None:
+        """`among` are paths that include all which may satisfy the clause."""
+        self.sample, self._clause, self._among = sample, clause, among
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
         self._numbers: dict[int, ref[Numbers]] = {}
         self._pairs: dict[tuple[int, int], _Pair] = {}
@@ -113,8 +114,8 @@ class Estimates:
     def _live(self) -> Live:
         if self._anything:
             return self.sample.all_alive
-        paths = self.sample.paths
-        own = (self.sample.strata.codes, paths.column, paths.stratum, paths.weight)
+        among = self._among or self.sample.all_alive
+        own = (self.sample.strata.codes, among.which, among.column, among.stratum, among.weight)
         whole, real, total, worth = weighing.alive(*(*self._program, *own))
         return Live._make((*whole, *real, total, worth))
 
@@ -239,7 +240,11 @@ class Estimates:
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
-        return Estimates(self.sample, all_of((self._clause, leaf)))
+        return self.narrowed(all_of((self._clause, leaf)))
+
+    def narrowed(self, clause: Clause) -> Estimates:
+        """The same scope with a clause that demands all that this one does: its paths are among these."""
+        return Estimates(self.sample, clause, None if self._anything else self._live)
 
     @property
     def probability(self) -> Floats:

@@ -42,13 +42,14 @@ class Scoped:
 class Piece:
     """The rows of a group that lie in one part of the question; what their statistics share is computed once."""
 
-    def __init__(self, scoped: Scoped | None, condition: Condition) -> None:
-        self._scoped, self._condition = scoped, condition
+    def __init__(self, scoped: Scoped | None, condition: Condition, whole: Piece | None = None) -> None:
+        """`whole` is the piece that this is a part of, for its condition is narrower."""
+        self._scoped, self._condition, self._whole = scoped, condition, whole
         self._known: dict[int, Numbers] = {}
 
     def but(self, condition: Condition) -> Piece:
         """Those of its rows that fulfil a further condition on features that are open."""
-        return Piece(self._scoped, And((self._condition, condition)))
+        return Piece(self._scoped, And((self._condition, condition)), self)
 
     @property
     def is_empty(self) -> bool:
@@ -134,7 +135,8 @@ class Piece:
     def estimates(self) -> Estimates:
         """What paths say."""
         assert self._scoped is not None
-        return Estimates(self._scoped.sample, positive(self._condition))
+        clause = positive(self._condition)
+        return Estimates(self._scoped.sample, clause) if self._whole is None else self._whole.estimates.narrowed(clause)
 
     def numbers(self, feature: int) -> Numbers:
         """What paths say of a feature."""

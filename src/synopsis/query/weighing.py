@@ -340,11 +340,12 @@ def alive(
     rows: Integers,
     demanded: Integers,
     codes: Codes,
+    which: Positions,
     column: Positions,
     stratum: Positions,
     weight: Floats,
 ) -> tuple[Positions, Floats, float, float]:
-    """The paths that may satisfy the clause: which they are, column and stratum; then of each
+    """Those of some paths that may satisfy the clause: which they are, column and stratum; then of each
 
     weight, probability, mass, and how far being selected is open, once and twice. Then the sum of the masses, and how
     many paths of equal weight would tell as much (Kish 1965). Most paths end at a leaf that is `demanded` of all.
@@ -362,7 +363,7 @@ def alive(
         held = _held(steps, tables, rows, codes, where, number, stack)
         if held != 0.0:
             mass = weight[path] * held
-            whole[0, at], whole[1, at], whole[2, at] = path, where, number
+            whole[0, at], whole[1, at], whole[2, at] = which[path], where, number
             real[0, at], real[1, at], real[2, at] = weight[path], held, mass
             total, square = total + mass, square + mass * mass
             at += 1
