@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.query.single import single
 
 from synopsis.query.bins import _highest_step, _lowest_step
-from synopsis.query.estimate import Estimates
+from synopsis.query.covers import Covers
 from synopsis.query.inference import student
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
 from synopsis.query.sampled import Sample
@@ -35,7 +36,7 @@ def estimates(condition=EVERYTHING, share=1.0, covered=None):
     kept = np.random.default_rng(1).random(PLACE.size) < share
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     whole = np.ones(strata.day_rows.size) if covered is None else covered(strata)
-    return Estimates(Sample(strata, SCALES, (0, 1, 2), whole), positive(condition))
+    return single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(whole)), positive(condition))
 
 
 def holds(condition):
@@ -166,7 +167,7 @@ def test_a_place_out_of_many_is_answered_as_if_it_were_alone():
     one = fitted(SCALES, PLACE[alone], DAY[alone] // 15, DAY[alone], fine[:, alone], kept[alone], BINS)
     days = (both.day < 20) * (both.day_place == 1).astype(float)
     wide, narrow = (
-        Estimates(Sample(strata, SCALES, (0, 1, 2), covered), clause)
+        single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(covered)), clause)
         for strata, covered in ((both, days), (one, (one.day < 20).astype(float)))
     )
     assert wide.count() == pytest.approx(narrow.count())
@@ -179,7 +180,9 @@ def test_axes_are_filled_and_used_again():
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), np.ones(PLACE.size, bool), BINS)
     axes = {}
     whole = np.ones(strata.day_rows.size)
-    first, second = (Estimates(Sample(strata, SCALES, (0, 1, 2), whole, axes), positive(EVERYTHING)) for _ in range(2))
+    first, second = (
+        single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(whole), axes), positive(EVERYTHING)) for _ in range(2)
+    )
     assert first.of(0).average == second.of(0).average
     assert list(axes) == [0]
     assert first.sample.bins(0).axis is second.sample.bins(0).axis
@@ -277,7 +280,7 @@ def test_about_95_of_100_intervals_hold_the_truth():
             if truth.sum() < 50:
                 continue
             covered = ((strata.day >= first) & (strata.day < first + length)).astype(float)
-            found = answers(Estimates(Sample(strata, SCALES, (0, 1, 2), covered), positive(And(picked))))
+            found = answers(single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(covered)), positive(And(picked))))
             for name, true in true_answers(truth).items():
                 start, end = found[name][1]
                 held.setdefault(name, []).append(start - 1e-6 * abs(true) <= true <= end + 1e-6 * abs(true))
@@ -318,7 +321,7 @@ def test_without_strata_there_is_nothing():
         codes=np.empty((3, 0), np.uint8),
     )
     for condition in ASKED:
-        found = Estimates(Sample(strata, SCALES, (0, 1, 2), np.empty(0)), positive(condition))
+        found = single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(np.empty(0))), positive(condition))
         assert found.count() == 0
         assert found.count_p95() == (0, 0)
         assert all(
@@ -340,7 +343,9 @@ def test_a_scope_whose_days_have_no_path_hears_those_of_other_days():
     kept = DAY != 7
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     condition = And((between(0, 12.0, 25.0), between(1, 0.0, 1.0)))
-    found = Estimates(Sample(strata, SCALES, (0, 1, 2), (strata.day == 7).astype(float)), positive(condition))
+    found = single(
+        Sample(strata, SCALES, (0, 1, 2), Covers.whole((strata.day == 7).astype(float))), positive(condition)
+    )
     truth = holds(condition) & (DAY == 7)
     assert found.count() == pytest.approx(truth.sum(), rel=0.1)
     low, high = found.count_p95()
@@ -356,7 +361,7 @@ def test_a_feature_that_is_always_absent_has_no_numbers():
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
     for condition, count in ((IsNull(2), PLACE.size), (Between(2), 0), (EVERYTHING, PLACE.size)):
-        found = Estimates(Sample(strata, scales, (0, 1, 2), whole), positive(condition))
+        found = single(Sample(strata, scales, (0, 1, 2), Covers.whole(whole)), positive(condition))
         assert found.count() == pytest.approx(count)
         assert math.isnan(found.of(2).average)
         assert found.of(2).sum == 0
@@ -372,7 +377,7 @@ def test_a_feature_of_one_value_has_one_bin_and_no_spread(share):
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
     clause = positive(And((Between(1, 7.5, 7.5), Between(0))))
-    found = Estimates(Sample(strata, scales, (0, 1, 2), whole), clause)
+    found = single(Sample(strata, scales, (0, 1, 2), Covers.whole(whole)), clause)
     assert found.count() == pytest.approx(PLACE.size)
     numbers = found.of(1)
     assert (numbers.average, numbers.quantile(0.9)) == pytest.approx((7.5, 7.5))

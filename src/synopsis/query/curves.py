@@ -54,8 +54,11 @@ def _density(relation: Relation, asked: Curve) -> Answer:
     keys = () if asked.cell is None else (asked.cell,)
     items = (*(Item("cell", key) for key in keys), Item("count", Aggregate("count", (asked.name,))))
     plan = bind(Question(items, under(relation.where, asked.scope), keys), layout)
-    groups = groups_of(relation.summary, layout, plan)
-    found = [(key, curve(groups[key], feature, asked.bandwidth)) for key in sorted(groups)]
+    found = []
+    for numbers, parts in groups_of(relation.summary, layout, plan):
+        for group, key in enumerate(map(tuple, numbers.T.tolist())):
+            own = [part.pieces.only(int(at)) for part in parts for at in np.flatnonzero(part.group == group)]
+            found.append((key, curve(own, feature, asked.bandwidth)))
     known = [(key, drawn) for key, drawn in found if drawn is not None]
     if not known:
         raise BadQuery(f"no row in scope has {asked.name}, so it has no density", *asked.where)

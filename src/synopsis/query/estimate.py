@@ -13,7 +13,6 @@ What is done path by path and bin by bin is in `weighing` and `influences`, in m
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,18 +21,20 @@ from weakref import ref
 import numpy as np
 
 from synopsis.query.bins import Bins
-from synopsis.query.inference import NORMAL, Interval, dot, student, within
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
-from synopsis.query.sampled import NOBODY, NONE, Live, Sample
+from synopsis.query.sampled import NOBODY, NONE, NOWHERE, Live, Sample
 from synopsis.sketch.compiled import Later
-from synopsis.sketch.moments import Floats, Integers, Positions
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Flags
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, mixtures, weighing
+    from synopsis.query import influences, intervals, mixtures, weighing
 else:
-    weighing, influences, mixtures = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "mixtures")
+    weighing, influences, intervals, mixtures = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "intervals", "mixtures")
     )
+
+Interval = tuple[Floats, Floats]  #: groups
 
 #: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
 #: other feature's bin, too.
@@ -41,13 +42,14 @@ _UNSEEN = 2.0
 
 _NO_TABLE: Floats = np.empty((0, 0))
 
-#: Reach of paths; positions, strata, weights, probabilities and worth of live ones, how far they are open, once and
-#: twice, and in lumps; parts of days and places of paths. In this order `influences` takes them.
-_About = tuple[Floats, Positions, Positions, Floats, Floats, float, Floats, Floats, Floats, Floats, Positions]
+#: In the order in which `influences` takes it: reach of paths; positions, slots, weights, probabilities and worth of
+#: live ones, how far they are open, once and twice, and in lumps; parts of days and places of paths; where the slots,
+#: paths and live paths of groups begin.
+_About = tuple[Any, ...]
 
 
 class Estimates:
-    """Statistics of the rows that satisfy a clause, when asked for.
+    """Statistics of the rows of every group that satisfy a clause, when asked for: a number for each group.
 
     Cost: proportional to the paths of the sample for the clause, to those that may satisfy it for each statistic. Where
     exact counts suffice (no condition or one on a single feature, whole strata), no path is touched.
@@ -67,37 +69,32 @@ class Estimates:
         """The paths that may satisfy the clause, by position, and how many rows each stands for."""
         return self._live.column.astype(np.int64), self._live.mass
 
-    @property
-    def _silent(self) -> bool:
-        """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self.sample.paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
-
     def _alone(self, clause: Clause) -> Floats:
-        """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
+        """Slots: the share of rows that satisfy the clause, by the exact counts of independent features."""
         if isinstance(clause, Leaf):
             return np.asarray(
-                (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1) / self.sample.whole
+                (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1) / self.sample.slots.whole
             )
-        some, share = isinstance(clause, AllOf), np.ones(self.sample.rows.size)
+        some, share = isinstance(clause, AllOf), np.ones(self.sample.slots.rows.size)
         for part in clause.parts:
             share *= self._alone(part) if some else 1.0 - self._alone(part)
         return share if some else 1.0 - share
 
     def _at_most(self, clause: Clause) -> tuple[Floats, Floats]:
-        """Strata: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
+        """Slots: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
         if isinstance(clause, Leaf):
             all_rows = (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1)
-            return np.maximum(all_rows - (self.sample.whole - self.sample.rows), 0.0), np.minimum(
-                all_rows, self.sample.rows
+            return np.maximum(all_rows - (self.sample.slots.whole - self.sample.slots.rows), 0.0), np.minimum(
+                all_rows, self.sample.slots.rows
             )
         some = isinstance(clause, AllOf)
-        low = high = np.asarray(self.sample.rows * float(some), np.float64)
+        low = high = np.asarray(self.sample.slots.rows * float(some), np.float64)
         for part in clause.parts:
             least, most = self._at_most(part)
             if some:
-                low, high = np.maximum(low + least - self.sample.rows, 0.0), np.minimum(high, most)
+                low, high = np.maximum(low + least - self.sample.slots.rows, 0.0), np.minimum(high, most)
             else:
-                low, high = np.maximum(low, least), np.minimum(high + most, self.sample.rows)
+                low, high = np.maximum(low, least), np.minimum(high + most, self.sample.slots.rows)
         return low, high
 
     @cached_property
@@ -105,7 +102,7 @@ class Estimates:
         """The clause in steps, a table for every leaf, where the codes of its feature stand, and the leaves without
         which no row satisfies it."""
         steps, leaves, demanded = _steps(self._clause)
-        tables = np.empty((len(leaves), self.sample.rows.size, self.sample.strata.bins + 1))
+        tables = np.empty((len(leaves), self.sample.slots.rows.size, self.sample.strata.bins + 1))
         for number, leaf in enumerate(leaves):
             tables[number] = self.sample.shares(leaf)
         return steps, tables, np.array([self.sample.position(leaf.feature) for leaf in leaves], np.int64), demanded
@@ -115,9 +112,9 @@ class Estimates:
         if self._anything:
             return self.sample.all_alive
         among = self._among or self.sample.all_alive
-        own = (self.sample.strata.codes, among.which, among.column, among.stratum, among.weight)
-        whole, real, total, worth = weighing.alive(*(*self._program, *own))
-        return Live._make((*whole, *real, total, worth))
+        own = (among.which, among.column, among.slot, among.weight, among.offset)
+        whole, real, offset = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
+        return Live._make((*whole, *real, offset, *weighing.worths(real[2], offset)))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -128,23 +125,27 @@ class Estimates:
         live, found = self._live, []
         for leaf in _leaves(self._clause):
             for cut in self.sample.bins(leaf.feature).cuts(leaf.ranges):
-                own = (self.sample.codes(leaf.feature), live.column, live.stratum, live.weight, live.mass)
+                own = (self.sample.codes(leaf.feature), live.column, live.slot, live.weight, live.mass)
                 found.append(weighing.lumped(cut, self.sample.shares(leaf), *own))
         return np.stack(found) if found else _NO_TABLE
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
-    def count(self) -> float:
+    def count(self) -> Floats:
         """Rows in scope that satisfy the clause."""
         return self._count
 
     @cached_property
-    def _count(self) -> float:
+    def _count(self) -> Floats:
+        sample = self.sample
         if self._anything:
-            return self.sample.total
+            return sample.total
         if isinstance(self._clause, Leaf):
-            return float((self.sample.corrected(self._clause.feature) * self.sample.shares(self._clause)).sum())
-        return float((self.sample.rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
+            return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
+        if sample.heard.all():
+            return self._live.total
+        # Where no path tells how features go together, they are taken to be independent.
+        return np.where(sample.heard, self._live.total, sample.added(sample.slots.rows * self._alone(self._clause)))
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -152,15 +153,18 @@ class Estimates:
         if known is not None:
             return known
         sample, own = self.sample, reachable(self._clause, feature)
-        counted, paths = _NO_TABLE, (NOBODY, NOBODY, NONE)
+        counted, is_counted, live = _NO_TABLE, np.zeros(sample.groups, np.bool_), (NOBODY, NOBODY, NONE)
+        offset = np.zeros(sample.groups + 1, np.int64)
         if self._exact(feature):
-            counted = sample.corrected(feature)
-        elif not sample.paths.weight.size:
-            counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
+            counted, is_counted = sample.corrected(feature), ~is_counted
         else:
-            paths = self._live.column, self._live.stratum, self._live.mass
+            if not sample.heard.all():
+                is_counted = ~sample.heard
+                counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
+            live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
         tables = sample.measured(feature, own.ranges)
-        numbers = weighing.numbered(*(tables, counted, sample.codes(feature), *paths))
+        given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
+        numbers = weighing.numbered(tables, *given)
         found = Numbers(tables, *numbers, sample.bins(feature), own.ranges, self, feature)
         self._numbers[feature] = ref(found)
         return found
@@ -169,11 +173,11 @@ class Estimates:
         """Whether the clause demands nothing of other features, so that the exact counts of bins help."""
         return self._anything or (isinstance(self._clause, Leaf) and self._clause.feature == feature)
 
-    def correlation(self, one: int, two: int) -> float:
+    def correlation(self, one: int, two: int) -> Floats:
         """CORRELATION of two features where both are present; bins are independent within a path."""
         return self._pair(one, two).correlation
 
-    def covariance(self, one: int, two: int) -> float:
+    def covariance(self, one: int, two: int) -> Floats:
         """COVARIANCE of two features where both are present."""
         return self._pair(one, two).covariance
 
@@ -183,17 +187,15 @@ class Estimates:
         return self._pairs[one, two]
 
     def _paired(self, one: int, two: int) -> _Pair:
-        first, second = self.of(one), self.of(two)
-        if not self.sample.paths.weight.size:
+        first, second, sample = self.of(one), self.of(two), self.sample
+        if not sample.heard.any():
             return _independent(first, second)
-        codes, tables = (self.sample.codes(one), self.sample.codes(two)), (first.tables, second.tables)
+        codes, tables = (sample.codes(one), sample.codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
-        found = influences.paired(*(*both, self._live.stratum, self._live.mass))
-        total, covariance, square, other, inner, outer, above_x, above_y = found.tolist()
-        if not total > 0:
-            return _Pair(0.0, math.nan, math.nan, math.nan)
-        means = (first.average + above_x, second.average + above_y)
-        return _Pair(total, covariance, square, other, inner, outer, *means, (found, *both))
+        found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
+        means = (first.average + found[6], second.average + found[7])
+        told = _Pair(*found[:6], *means, (found, *both))
+        return told if sample.heard.all() else told.where(sample.heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -203,40 +205,24 @@ class Estimates:
 
     @cached_property
     def _count_p95(self) -> Interval:
-        count, total = self.count(), self.sample.total
+        count, sample = self.count(), self.sample
         if self._anything:
-            return within(count, max(count - self.sample.edge, 0.0), count + self.sample.edge)
-        if not self.sample.paths.weight.size:
-            low, high = (float(each.sum()) for each in self._at_most(self._clause))
-            return within(count, max(low - self.sample.edge, 0.0), high + self.sample.edge)
-        sample, live, rate = self.sample, self._live, count / max(total, 1.0)
-        paths, met, reach, skew = sample.paths, NONE, sample.reach, 0.0
+            return np.maximum(count - sample.edge, 0.0), count + sample.edge
+        live, paths, is_leaf = self._live, sample.paths, isinstance(self._clause, Leaf)
+        met, reach, skew, lucky = NONE, sample.reach, np.zeros(sample.groups), paths.offset
         if isinstance(self._clause, Leaf):
             feature, shares, luck = self._clause.feature, sample.shares(self._clause), sample.luck
-            met, reach = weighing.gathered(shares, sample.codes(feature), luck.column, luck.stratum), luck.reach
-            skew = float((np.minimum(sample.untouched(feature), 0.0) * shares).sum())
-        given = (
-            met,
-            reach,
-            live.which,
-            live.weight,
-            live.held,
-            live.twice,
-            rate,
-            paths.weight,
-            paths.part,
-            paths.place,
-        )
-        chosen, rest, usual = influences.of_count(isinstance(self._clause, Leaf), *given, self._lumps)
-        usual = usual / total if total > 0 else 0.0  # what a row that is rarely met stands for
-        doubt = influences.DOUBT
-        each = (chosen + doubt * usual**2) / (count + doubt * usual) if usual > 0 else 0.0
-        rest += (self.sample.edge * rate / NORMAL) ** 2
-        t = NORMAL
-        # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
-        middle = count + t * t * each / 2
-        half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self.sample.edge))
+            met, reach, lucky = weighing.gathered(shares, sample.codes(feature), luck.column, luck.slot), *luck[3:]
+            skew = sample.added((np.minimum(sample.untouched(feature), 0.0) * shares).sum(axis=1))
+        of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
+        offsets = (self._lumps, paths.offset, live.offset)
+        known = (count, sample.total, sample.edge, skew)
+        low, high = influences.of_count(is_leaf, met, reach, lucky, *of_paths, *offsets, *known)
+        if not sample.heard.all():
+            least, most = (sample.added(each) for each in self._at_most(self._clause))
+            low = np.where(sample.heard, low, np.minimum(np.maximum(least - sample.edge, 0.0), count))
+            high = np.where(sample.heard, high, np.maximum(most + sample.edge, count))
+        return low, high
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
@@ -253,45 +239,43 @@ class Estimates:
         if self._anything:
             return np.ones(paths.weight.size)
         steps, tables, rows, _ = self._program
-        return weighing.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.stratum)
+        return weighing.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.slot)
 
     @cached_property
     def _about(self) -> _About:
         """What the error of any statistic depends on."""
-        live, paths = self._live, self.sample.paths
-        known = (self.sample.reach, live.which, live.stratum, live.weight, live.held, live.worth)
-        return *known, live.once, live.twice, self._lumps, paths.part, paths.place
-
-    def _half(self, square: float, chosen: float, freedom: float) -> float:
-        worth = self._live.worth
-        return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
+        live, sample = self._live, self.sample
+        known = (sample.reach, live.which, live.slot, live.weight, live.held, live.worth, live.once, live.twice)
+        offsets = (sample.slots.offset, sample.paths.offset, live.offset)
+        return *known, self._lumps, sample.paths.part, sample.paths.place, *offsets
 
     def correlation_p95(self, one: int, two: int) -> Interval:
-        """Between which numbers the correlation lies, by Fisher's transformation."""
+        """Between which numbers the correlation lies."""
         pair = self._pair(one, two)
-        r = pair.correlation
-        if math.isnan(r) or not pair.told:
-            return (-1.0, 1.0) if self.sample.rows.size else (math.nan, math.nan)
-        half = self._half(*influences.of_pair(*(r, *pair.told, *self._about))) / max(1.0 - r * r, 1e-3)
-        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
-        unseen *= _UNSEEN
-        low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
-        return within(r, max(low, -1.0), min(high, 1.0))
+        r, has_rows = pair.correlation, np.diff(self.sample.slots.offset) > 0
+        half = np.full(r.size, np.nan)
+        if pair.told:
+            # Where there is no correlation, it would take these for covariances.
+            half = np.where(np.isnan(r), np.nan, influences.of_pair(r, *pair.told, *self._about))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            unseen = _UNSEEN * pair.unseen / np.sqrt(pair.square * pair.other)
+        low, high = intervals.correlation(r, half, unseen, has_rows)
+        return low, high
 
     def covariance_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the covariance lies."""
         pair = self._pair(one, two)
-        r = pair.correlation
-        if not pair.total > 0:
-            return math.nan, math.nan
-        if not pair.told:
-            most = math.sqrt(pair.square * pair.other)
-            return within(pair.covariance, -most, most)
-        half = self._half(*influences.of_pair(*(math.nan, *pair.told, *self._about)))
-        low, high = pair.covariance - half, pair.covariance + half
-        if not math.isnan(r):
-            low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
-        return within(pair.covariance, low, high)
+        r, most = pair.correlation, np.sqrt(pair.square * pair.other)
+        low, high = -most, most
+        if pair.told:
+            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
+            unseen = _UNSEEN * pair.unseen
+            heard = self.sample.heard
+            low = np.where(heard, pair.covariance - half + np.fmin(r, 0.0) * unseen, low)
+            high = np.where(heard, pair.covariance + half + np.fmax(r, 0.0) * unseen, high)
+        known = pair.total > 0
+        low, high = np.minimum(low, pair.covariance), np.maximum(high, pair.covariance)
+        return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def _leaves(clause: Clause) -> list[Leaf]:
@@ -320,55 +304,66 @@ def _postfix(clause: Clause, before: int) -> list[int]:
 
 
 class _Pair(NamedTuple):
-    """Two features where both are present."""
+    """Two features where both are present, by group."""
 
-    total: float  #: rows
-    covariance: float
-    square: float  #: variances
-    other: float
-    within: float = 0.0  #: the part of the variances that lies within bins
-    beyond: float = 0.0
-    mean_x: float = math.nan
-    mean_y: float = math.nan
+    total: Floats  #: rows
+    covariance: Floats
+    square: Floats  #: variances
+    other: Floats
+    within: Floats  #: the part of the variances that lies within bins
+    beyond: Floats
+    mean_x: Floats
+    mean_y: Floats
     told: tuple[Any, ...] = ()  #: what `influences.paired` found, and of what; empty where no path tells
 
     @property
-    def unseen(self) -> float:
+    def unseen(self) -> Floats:
         """The most that they may vary together within their bins, which paths do not tell."""
-        return math.sqrt(self.within * self.beyond)
+        return np.sqrt(self.within * self.beyond)
 
     @property
-    def correlation(self) -> float:
+    def correlation(self) -> Floats:
         """NaN where a feature does not vary."""
         spread = self.square * self.other
-        return min(max(self.covariance / math.sqrt(spread), -1.0), 1.0) if spread > 0 else math.nan
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = np.clip(self.covariance / np.sqrt(spread), -1.0, 1.0)
+        return np.where(spread > 0, found, np.nan)
+
+    def where(self, heard: Flags, other: _Pair) -> _Pair:
+        """This where paths tell, the other where none does."""
+        numbers = zip(self[:8], other[:8], strict=True)
+        return _Pair(*(np.where(heard, mine, theirs) for mine, theirs in numbers), self.told)
 
 
 def _independent(one: Numbers, two: Numbers) -> _Pair:
     """Two features that vary together from stratum to stratum only, for all that is known."""
+    sample = one.estimates.sample
+    group = sample.slots.group
     weight = np.minimum(one.mass.sum(axis=1), two.mass.sum(axis=1))
-    total = float(weight.sum())
-    if not total > 0:
-        return _Pair(0.0, math.nan, math.nan, math.nan)
-    x, y = (
-        (each.mass * (each.mean - each.average)).sum(axis=1) / np.maximum(each.mass.sum(axis=1), 1e-300)
-        for each in (one, two)
-    )
-    mx, my = dot(weight, x) / total, dot(weight, y) / total
-    covariance = dot(weight * (x - mx), y - my) / total
-    means = (one.average + mx, two.average + my)
-    return _Pair(total, covariance, one.variance, two.variance, 0.0, 0.0, *means)
+    total = sample.added(weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x, y = (
+            (each.mass * (each.mean - each.average[group, None])).sum(axis=1)
+            / np.maximum(each.mass.sum(axis=1), 1e-300)
+            for each in (one, two)
+        )
+        mx, my = sample.added(weight * x) / total, sample.added(weight * y) / total
+        covariance = sample.added(weight * (x - mx[group]) * (y - my[group])) / total
+    known, nothing = total > 0, np.zeros(total.size)
+    numbers = (covariance, one.variance, two.variance)
+    varied = (np.where(known, each, np.nan) for each in numbers)
+    return _Pair(total, *varied, nothing, nothing, one.average + mx, two.average + my)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of one feature: rows in every bin, and what their values are: strata x bins."""
+    """The numbers of one feature: rows in every bin, and what their values are: slots x bins."""
 
     tables: Floats  #: share, mean and noise
     mass: Floats  #: rows in each bin
-    count: float  #: rows that have the feature
-    average: float  #: MEAN; NaN where there is nothing
-    variance: float  #: VARIANCE, of all rows; NaN where there is nothing
+    count: Floats  #: groups: rows that have the feature
+    average: Floats  #: groups: MEAN; NaN where there is nothing
+    variance: Floats  #: groups: VARIANCE, of all rows; NaN where there is nothing
     bins: Bins
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
@@ -390,33 +385,35 @@ class Numbers:
         return np.asarray(self.tables[2])
 
     @cached_property
-    def sum(self) -> float:
+    def sum(self) -> Floats:
         """SUM; 0 where there is nothing. The count of rows is better known than the paths' masses tell."""
-        if not self.count > 0:
-            return 0.0
-        whole = self.estimates
-        if whole._exact(self.feature) or not isinstance(whole._clause, Leaf) or self._unheard:
-            return self.average * self.count
-        return self.average * self.count * whole.count() / whole._live.total
+        whole, total = self.estimates, self.average * self.count
+        if not whole._exact(self.feature) and isinstance(whole._clause, Leaf):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                total = np.where(self._heard, total * whole.count() / whole._live.total, total)
+        return np.where(self.count > 0, total, 0.0)
 
     @cached_property
-    def deviation(self) -> float:
+    def deviation(self) -> Floats:
         """STD."""
-        return math.sqrt(self.variance)
+        return np.sqrt(self.variance)
 
-    def quantile(self, share: float) -> float:
+    def quantile(self, share: float) -> Floats:
         """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
-        if not self.count > 0:
-            return math.nan
-        return self.bins.axis.value(mixtures.interpolated(*self._mixture, share))
+        return self.bins.values(self._at(np.full(self.count.size, share)))
+
+    def _at(self, share: Floats) -> Floats:
+        """Where on the mass axis a share of the rows is reached; NaN where there is nothing."""
+        return mixtures.interpolated(*self._mixture, share)
 
     @cached_property
     def _mixture(self) -> mixtures.Mixture:
         return self.bins.mixture(self.mass, self.ranges)
 
     @property
-    def flat(self) -> tuple[Floats, Floats, Floats]:
-        """The values as flat pieces of the mass axis: where each begins and ends, and how many rows lie in it."""
+    def flat(self) -> tuple[Floats, Floats, Floats, Integers]:
+        """The values as flat pieces of the mass axis: where each begins and ends, how many rows lie in it; where the
+        pieces of groups begin."""
         return self.bins.flat(self.mass, self.ranges)
 
     # --- intervals ----------------------------------------------------------------------------------------------------
@@ -424,18 +421,17 @@ class Numbers:
     @cached_property
     def _extremes(self) -> Interval:
         """The lowest and the highest value that there may be, by the exact counts."""
-        whole = self.estimates
-        counts = whole.sample.strata.counts[whole.sample.position(self.feature)]
-        ends = self.bins.ends(counts, whole.sample.covered, self.share)
-        if ends is None:
-            return -math.inf, math.inf
-        low, high = (self.ranges[0][0], self.ranges[-1][1]) if self.ranges else (-math.inf, math.inf)
-        return max(ends[0], low), min(ends[1], high)
+        sample = self.estimates.sample
+        least, most = self.bins.ends(sample.strata.counts[sample.position(self.feature)], sample.covered, self.share)
+        if self.ranges:
+            least = np.where(np.isinf(least), least, np.maximum(least, self.ranges[0][0]))
+            most = np.where(np.isinf(most), most, np.minimum(most, self.ranges[-1][1]))
+        return least, most
 
     @property
-    def _unheard(self) -> bool:
-        """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates.sample.paths.weight.size
+    def _heard(self) -> Flags:
+        """Groups: whether any path says anything: otherwise all that is possible is in an interval."""
+        return self.estimates.sample.heard
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
@@ -443,85 +439,70 @@ class Numbers:
 
         Where exact counts help, the paths' luck was taken out.
         """
-        whole, feature = self.estimates, self.feature
-        luck, untouched, uncovered = (NOBODY, NOBODY, NONE), _NO_TABLE, NONE
+        whole, sample, feature = self.estimates, self.estimates.sample, self.feature
+        luck, untouched, uncovered, lucky = (NOBODY, NOBODY, NONE), _NO_TABLE, NONE, NOWHERE
         if whole._exact(feature):
-            untouched, uncovered = whole.sample.untouched(feature), 1.0 - whole.sample.covered
-            luck = whole.sample.luck.column, whole.sample.luck.stratum, whole.sample.luck.reach
-        numbers = (self.tables, self.count, self.average, self.variance, whole.sample.expected(feature))
-        return *numbers, whole.sample.codes(feature), whole._live.column, *luck, untouched, uncovered, *whole._about
+            untouched, uncovered = sample.untouched(feature), 1.0 - sample.covered
+            luck, lucky = (sample.luck.column, sample.luck.slot, sample.luck.reach), sample.luck.offset
+        numbers = (self.tables, self.count, self.average, self.variance, sample.expected(feature))
+        paths = (sample.codes(feature), whole._live.column, *luck)
+        return *numbers, *paths, untouched, uncovered, lucky, *whole._about
 
-    def _sides(self, estimate: float, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
-        """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
-        square, chosen, freedom, skew = influences.of_numbers(statistic, rank, left, *self._given)
-        half = self.estimates._half(square, chosen, freedom)
-        return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
+    def _errors(self, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
+        """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""
+        half, skew = influences.of_numbers(statistic, rank, left, *self._given)
+        return half, skew
 
     @cached_property
     def count_p95(self) -> Interval:
         """Between which numbers the count of values lies. Cost: that of another condition."""
-        return within(self.count, *self.estimates.also(Leaf(self.feature)).count_p95())
+        low, high = self.estimates.also(Leaf(self.feature)).count_p95()
+        return np.minimum(low, self.count), np.maximum(high, self.count)
 
     @cached_property
     def average_p95(self) -> Interval:
         """Between which numbers the mean lies, in 95 of 100 questions."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        lowest, highest = self._extremes
-        if self._unheard:
-            return within(self.average, lowest, highest)
-        low, high = self._sides(self.average, influences.AVERAGE)
-        return within(self.average, max(low, lowest), min(high, highest))
+        known = (self.count, self.average, *self._errors(influences.AVERAGE), *self._extremes, self._heard)
+        low, high = intervals.average(*known)
+        return low, high
 
     @cached_property
     def sum_p95(self) -> Interval:
         """Between which numbers the sum lies."""
-        if not self.count > 0:
-            return 0.0, 0.0
-        whole = self.estimates
-        if self._unheard:
-            ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
-            return within(self.sum, min(ends), max(ends))
+        whole, own = self.estimates, (self.count, self.average, self.sum)
         if whole._anything:
-            low, high = self._sides(self.sum, influences.TOTAL)
-            edge = whole.sample.edge * abs(self.average)
-            return low - edge, high + edge
-        # A sum is a count times a mean, and their errors have little to do with each other.
-        low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())
-        mean = max(abs(each - self.average) for each in self.average_p95) * self.count
-        down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
-        return within(self.sum, self.sum - down, self.sum + up)
+            errors = self._errors(influences.TOTAL)
+            low, high = intervals.plain_total(*own, *errors, whole.sample.edge, self._heard)
+        else:
+            low, high = intervals.total_of(*own, whole.count(), *whole.count_p95(), *self.average_p95)
+        if not self._heard.all():
+            least, most = intervals.unheard_total(self.count, self.sum, whole.count_p95()[1], *self._extremes)
+            low, high = np.where(self._heard, low, least), np.where(self._heard, high, most)
+        return low, high
 
     @cached_property
     def variance_p95(self) -> Interval:
         """Between which numbers the variance lies."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        if self._unheard:
-            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
-        low, high = self._sides(self.variance, influences.VARIANCE)
-        # Variances are off by a factor: what is a part below is as much above.
-        return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
+        known = (self.count, self.variance, *self._errors(influences.VARIANCE), *self._extremes, self._heard)
+        low, high = intervals.variance(*known)
+        return low, high
 
     @cached_property
     def deviation_p95(self) -> Interval:
         """Between which numbers the deviation lies."""
         low, high = self.variance_p95
-        return within(self.deviation, math.sqrt(low), math.sqrt(high))
+        return np.minimum(np.sqrt(low), self.deviation), np.maximum(np.sqrt(high), self.deviation)
 
     def quantile_p95(self, share: float) -> Interval:
         """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        if self._unheard:
-            return within(self.quantile(share), *self._extremes)
-        axis = self.bins.axis
-        mixture = self._mixture
-        at = mixtures.interpolated(*mixture, share)
+        at = self._at(np.full(self.count.size, share))
+        half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at))
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = self._sides(0.0, influences.QUANTILE, share, self.bins.below(at))
-        low, high = (mixtures.interpolated(*mixture, min(max(share + each, 0.0), 1.0)) for each in (more, fewer))
-        last = axis.low.size - 1  # where a value lies in its fine bin is not known
-        first = min(max(int(axis.mass.searchsorted(low, side="right")) - 1, 0), last)
-        final = min(max(int(axis.mass.searchsorted(high)) - 1, 0), last)
-        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))
+        more, fewer = np.minimum(np.minimum(skew, 0.0) - half, 0.0), np.maximum(np.maximum(skew, 0.0) + half, 0.0)
+        low, high = (self._at(np.clip(share + each, 0.0, 1.0)) for each in (more, fewer))
+        low, high = self.bins.around(low, high)
+        if not self._heard.all():
+            lowest, highest = self._extremes
+            low, high = np.where(self._heard, low, lowest), np.where(self._heard, high, highest)
+        found = self.bins.values(at)
+        return np.minimum(low, found), np.maximum(high, found)

@@ -19,7 +19,6 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.predicates import Between, Condition, IsNull, Not
 from synopsis.query.scoping import Part, Scope
-from synopsis.query.strata import Histograms
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
@@ -42,10 +41,6 @@ class Covered:
 
     share: Floats  #: days
     lean: Floats | None = None  #: paths; None: all of a day alike
-
-    def but(self, days: NDArray[np.bool_]) -> Covered:
-        """Of these days only."""
-        return replace(self, share=np.where(days, self.share, 0.0))
 
 
 @dataclass(frozen=True)
@@ -95,24 +90,11 @@ class Opened:
         chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
         return cls(summary, layout, (), None, chosen, scope.from_us, scope.until_us, whereabouts)
 
-    def within(self, places: NDArray[np.bool_]) -> Opened:
-        """The same, of some places only."""
-        assert self.strata is not None
-        chosen = self.chosen & places
-        keep = np.logical_or.reduceat(chosen[self.strata.run_place], self.strata.run_offset[:-1])
-        return replace(self, chosen=chosen, strata=self.strata if keep.all() else self.strata.take(keep))
-
     @cached_property
     def is_beyond_paths(self) -> bool:
         """Whether paths are no ground for intervals at 95%."""
         scales = self.summary.scales
         return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
-
-    @cached_property
-    def histograms(self) -> Histograms:
-        """What exact counts say of features."""
-        assert self.strata is not None
-        return Histograms(self.strata, self.summary.scales, self.features)
 
     def covered(self, begin: int | None, end: int | None) -> Covered:
         """What of each day and place in scope lies in a span of time."""

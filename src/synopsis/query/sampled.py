@@ -1,24 +1,27 @@
 """Samples: paths of the days in scope, each standing for the rows that its day counted, whatever is asked of them.
 
-Nothing here hangs on a condition on features: groups by bins, terms of a condition and further demands share it. What
-is done path by path and bin by bin is in `weighing` and `influences`, in machine code.
+All groups of a question that are parts of space and time are one sample. A **slot** is a stratum in a group; slots and
+paths of one group stand side by side. Nothing here hangs on a condition on features: groups by bins, terms of a
+condition and further demands share it. What is done path by path and bin by bin is in `weighing` and `influences`, in
+machine code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, MutableMapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from synopsis.query.bins import Bins
+from synopsis.query.covers import Covers, Slots
 from synopsis.query.predicates import Leaf, Ranges
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes, Scales
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.strata import Flags, Strata
 
 if TYPE_CHECKING:
     from synopsis.query import influences, weighing
@@ -53,22 +56,24 @@ class Recent(dict[K, V], Generic[K, V]):
 
 
 class Paths(NamedTuple):
-    """Paths of the days in scope: where their codes stand, in which of the chosen strata, and for how many rows."""
+    """Paths of the days in scope: where their codes stand, in which slot, and for how many rows."""
 
     column: Positions
-    stratum: Positions
+    slot: Positions
     weight: Floats
     part: Floats  #: of their day that is in scope; empty where days are never cut
-    place: Positions  #: empty where no stratum has several
+    place: Positions  #: empty where no stratum has several, -1 where paths of other days have to speak
+    offset: Integers  #: groups + 1: where the paths of each begin
 
 
 class Luck(NamedTuple):
-    """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
+    """All paths of groups that are partly in scope: weight in scope less the part of all weight that is covered."""
 
     column: Positions
-    stratum: Positions
+    slot: Positions
     weight: Floats
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
+    offset: Integers
 
 
 class Live(NamedTuple):
@@ -76,20 +81,21 @@ class Live(NamedTuple):
 
     which: Positions
     column: Positions
-    stratum: Positions
+    slot: Positions
     weight: Floats
     held: Floats  #: how probably a row like it does
     mass: Floats  #: rows that it stands for and that do
     once: Floats  #: how far being selected is open; empty where there is no clause
     twice: Floats  #: how far that hangs on two open questions at once
-    total: float  #: of all masses
-    worth: float  #: how many paths of equal weight would tell as much (Kish 1965)
+    offset: Integers  #: groups + 1
+    total: Floats  #: groups: of all masses
+    worth: Floats  #: groups: how many paths of equal weight would tell as much
 
 
 class Sample:
     """Strata and paths in scope, weighed; what is not asked for is not computed.
 
-    Cost: a pass over the days opened, then proportional to the paths of the strata in scope.
+    Cost: a pass over the days opened, then proportional to the paths of the strata in scope, of all groups.
     """
 
     def __init__(
@@ -97,85 +103,95 @@ class Sample:
         strata: Strata,
         scales: Scales,
         features: tuple[int, ...],
-        covered: Floats,
+        covers: Covers,
         axes: MutableMapping[int, MassAxis] | None = None,
-        lean: Floats | None = None,
+        slots: Slots | None = None,
     ) -> None:
-        """`features` says which feature stands where; `covered` is the share of each day that is in scope.
+        """`features` says which feature stands where.
 
-        `lean` says how much rather each path is in scope than the others of its day: 1 in the mean of a day.
         `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
         """
-        self.strata, self._features, self._scales, self._axes = strata, features, scales, axes
-        self.days_covered, self._lean = covered, NONE if lean is None else lean
+        self.strata, self._features, self._scales, self._axes, self._covers = strata, features, scales, axes, covers
         self._known: dict[int, Bins] = {}
         self._expectations: dict[int, Floats] = {}
         self._corrections: dict[int, Floats] = {}
         self._tables: Recent[Leaf, Floats] = Recent()
         self._measures: Recent[tuple[int, Ranges], Floats] = Recent()
-        self._days = (strata.day_offset, strata.day_rows, strata.day_kept, covered)
-        #: Strata in scope: which they are, their rows in scope, all their rows, all their paths. How many paths the
-        #: days in scope have, and whether any of these days is cut.
-        self.chosen, self.rows, self.whole, self._kept, self._in_scope, self.cut = weighing.in_scope(*self._days)
-        self.total, self.covered = float(self.rows.sum()), self.rows / self.whole
+        self.slots = Slots.of(strata, covers) if slots is None else slots
+        self.covered = self.slots.rows / self.slots.whole
+        self.total = weighing.added(self.slots.rows, self.slots.offset)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return self.slots.groups
+
+    def added(self, values: Floats) -> Floats:
+        """The sum over the slots of each group."""
+        return weighing.added(values, self.slots.offset)
 
     # --- paths --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        """Days, covers and slots, in the order in which `weighing` takes them."""
+        strata, covers, slots = self.strata, self._covers, self.slots
+        days = (strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share)
+        return *days, slots.stratum, slots.begin, slots.end, slots.offset
 
     @cached_property
     def paths(self) -> Paths:
         """Paths of the days in scope. Strata without one are stood for by all others.
 
-        Where the whole scope has none, all paths of its strata speak for it, whatever their day.
+        Where a group has none, all paths of its strata speak for it, whatever their day.
         """
-        place = self.strata.shared_place
-        place = NOWHERE if place is None else place
-        own = (*self._days, self.chosen)
-        found = Paths(*weighing.paths_of(*(*own, self._in_scope, self.cut, NONE, self._lean, place)))
-        if not (reached := float(found.weight.sum())):
-            size = int(self._kept.sum())
-            found = Paths(*weighing.paths_of(*(*own, size, False, self.covered, NONE, NOWHERE)))
-            reached = float(found.weight.sum())
-        if reached > 0:
-            np.multiply(found.weight, self.total / reached, out=found.weight)
-        return found
+        slots, covers, place = self.slots, self._covers, self.strata.shared_place
+        known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any()))
+        leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place)
+        return Paths(*weighing.paths_of(*self._given, *known, *leaning))
+
+    @cached_property
+    def heard(self) -> Flags:
+        """Groups: whether any path speaks for them."""
+        return np.diff(self.paths.offset) > 0
 
     @cached_property
     def all_alive(self) -> Live:
         """All of the paths, where nothing is demanded of them."""
         paths = self.paths
-        total, square = float(paths.weight.sum()), float(np.square(paths.weight).sum())
         which, held = np.arange(paths.weight.size, dtype=np.int32), np.ones(paths.weight.size)
-        own = (which, paths.column, paths.stratum, paths.weight, held, paths.weight)
-        return Live(*own, NONE, NONE, total, total * total / square if total > 0.0 else 0.0)
+        own = (which, paths.column, paths.slot, paths.weight, held, paths.weight)
+        return Live(*own, NONE, NONE, paths.offset, *weighing.worths(paths.weight, paths.offset))
 
     @cached_property
     def luck(self) -> Luck:
-        """How lucky the paths of strata that are partly in scope were."""
+        """How lucky the paths of groups that are partly in scope were."""
+        slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
-            return Luck(NOBODY, NOBODY, NONE, NONE)
-        own = (*self._days, self.chosen, self.rows, self.whole, self._kept)
-        return Luck(*weighing.luck_of(*(*own, self._lean)))
+            return Luck(NOBODY, NOBODY, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+        known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
+        return Luck(*weighing.luck_of(*self._given, *known))
 
     @cached_property
     def reach(self) -> Floats:
         """Paths: by how much the squared error grows for each unit of difference between neighbouring paths."""
-        weight = self.paths.weight
-        # Where paths of other days have to speak for those in scope, they all may.
-        return influences.reaches(weight, self.paths.part) if self._in_scope else weight * self.total
+        paths = self.paths
+        return influences.reaches(paths.weight, paths.part, paths.offset, self.slots.paths, self.total)
 
     @cached_property
-    def edge(self) -> float:
-        """Rows more or less that there may be because days are cut: one row a place at either end.
+    def edge(self) -> Floats:
+        """Groups: rows more or less that there may be because days are cut: one row a place at either end.
 
         Rows come at regular times, alike at all places: ends are independent, places are not.
         """
-        if not self.cut:
-            return 0.0
-        part, all_rows = self.days_covered, self.strata.day_rows
-        at = np.flatnonzero((part > 0.0) & (part < 1.0) & (all_rows > 0))
-        rows = all_rows[at] * np.maximum(part[at], 1.0 - part[at])
-        _, end = np.unique(self.strata.day[at], return_inverse=True)
-        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
+        if not self.slots.days_cut.any():
+            return np.zeros(self.groups)
+        covers, all_rows = self._covers, self.strata.day_rows[self._covers.day]
+        at = np.flatnonzero((covers.share > 0.0) & (covers.share < 1.0) & (all_rows > 0))
+        part, group = covers.share[at], np.searchsorted(covers.offset, at, side="right") - 1
+        rows = np.minimum(all_rows[at] * np.maximum(part, 1.0 - part), 1.0)
+        ends, end = np.unique(np.stack((group, self.strata.day[covers.day[at]])), axis=1, return_inverse=True)
+        return np.sqrt(np.bincount(ends[0], np.bincount(end.reshape(-1), rows) ** 2, self.groups))
 
     # --- bins ---------------------------------------------------------------------------------------------------------
 
@@ -188,7 +204,7 @@ class Sample:
         return np.asarray(self.strata.codes[self.position(feature)])
 
     def bins(self, feature: int) -> Bins:
-        """The bins of a feature in the strata that are in scope."""
+        """The bins of a feature in all slots."""
         if feature not in self._known:
             if self._axes is None:
                 axis = _axis(_Same(self._scales), feature)
@@ -196,11 +212,11 @@ class Sample:
                 axis = self._axes[feature] = MassAxis.of(self._scales, feature)
             else:
                 axis = found
-            self._known[feature] = Bins.of(self.strata, self.position(feature), axis, self.chosen)
+            self._known[feature] = Bins.of(self.strata, self.position(feature), axis, self.slots)
         return self._known[feature]
 
     def shares(self, leaf: Leaf) -> Floats:
-        """Strata x (bins and absent): how much of each satisfies the leaf."""
+        """Slots x (bins and absent): how much of each satisfies the leaf."""
         if (found := self._tables.get(leaf)) is None:
             found = self._tables[leaf] = self.bins(leaf.feature).shares(leaf.ranges, nulls=leaf.nulls)
         return found
@@ -212,18 +228,18 @@ class Sample:
         return found
 
     def counts(self, feature: int) -> Integers:
-        """Strata x (bins and absent): all rows."""
-        return np.asarray(self.strata.counts[self.position(feature)][self.chosen])
+        """Slots x (bins and absent): all rows."""
+        return np.asarray(self.strata.counts[self.position(feature)][self.slots.stratum])
 
     def expected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope that the exact counts lead to expect."""
+        """Slots x (bins and absent): rows in scope that the exact counts lead to expect."""
         if feature not in self._expectations:
             counts = self.strata.counts[self.position(feature)]
-            self._expectations[feature] = weighing.counted(counts, self.chosen, self.covered)
+            self._expectations[feature] = weighing.counted(counts, self.slots.stratum, self.covered)
         return self._expectations[feature]
 
     def corrected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
+        """Slots x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
 
         Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
         """
@@ -234,7 +250,7 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                table = weighing.lucky(table, self.codes(feature), luck.column, luck.stratum, luck.weight)
+                table = weighing.lucky(table, self.codes(feature), luck.column, luck.slot, luck.weight)
             self._corrections[feature] = table
         return self._corrections[feature]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.query.binding import bind
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.inference import standing
 from synopsis.query.opened import Opened, day_us, past_us
@@ -143,7 +144,10 @@ class _Block:
         self._clause = positive(part.condition)
         covered = opened.covered(opened.begin_us, opened.end_us)
         scales = opened.summary.scales
-        found = Estimates(Sample(strata, scales, opened.features, covered.share, lean=covered.lean), self._clause)
+        found = Estimates(
+            Sample(strata, scales, opened.features, Covers.whole(covered.share, covered.lean, strata.day_kept)),
+            self._clause,
+        )
         self._which, self._mass = found.standing_for()  # paths, or days where there are none
         self._of_paths = bool(self._mass.any())
         if not self._of_paths:

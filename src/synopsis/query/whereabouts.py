@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import Between, positive
 from synopsis.query.sampled import Sample
@@ -93,7 +94,7 @@ class Whereabouts:
             low = -math.inf if begin is None else float(begin - start)
             high = math.inf if end is None else float(end - start)
             then = positive(Between(self.first + 2, low, high, high_closed=False))
-            whole = Sample(strata, self.summary.scales, features, np.ones(share.size))
+            whole = Sample(strata, self.summary.scales, features, Covers.whole(np.ones(share.size)))
             during = Estimates(whole, then).probability
             held *= np.where((cut & (starts_us == start))[day], during, 1.0)
         reached = np.bincount(day, held, strata.day_rows.size)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 else:
     decoding = Later("synopsis.sketch.decoding")
 
+Flags = NDArray[np.bool_]
+
 #: A fine bin that holds more of a stratum's rows than this gets a bin of its own.
 ATOM_SHARE = 0.2
 

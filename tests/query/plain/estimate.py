@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.query.plain.bins import LUMPS, Bins
 from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within, worth
-from tests.query.plain.mixtures import Mixture, interpolated, mixed
+from tests.query.plain.mixtures import ROUNDING, Mixture, interpolated, mixed
 
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.sketch.mass import MassAxis
@@ -530,7 +530,7 @@ class Estimates:
         if self._stray:
             return weight * float(self._rows.sum())
         part = 1.0 if self._path_part is None else self._path_part
-        return np.maximum(weight * (weight - part), 0.0)
+        return np.where(weight - part > ROUNDING * weight, weight * (weight - part), 0.0)
 
     @cached_property
     def _live_reach(self) -> Floats:
