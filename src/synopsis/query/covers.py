@@ -110,7 +110,7 @@ class Slots(NamedTuple):
         """The strata of groups."""
         given = (strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share, covers.offset)
         whole, rows, offset, facts = weighing.in_scope(*given)
-        return cls(*whole, rows, offset, *facts)
+        return cls._make((*whole, rows, offset, *facts))
 
     @property
     def groups(self) -> int:

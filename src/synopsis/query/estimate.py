@@ -164,7 +164,7 @@ class Estimates:
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
         tables = sample.measured(feature, own.ranges)
         given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
-        numbers = weighing.numbered(tables, *given)
+        numbers = weighing.numbered(*(tables, *given))
         found = Numbers(tables, *numbers, sample.bins(feature), own.ranges, self, feature)
         self._numbers[feature] = ref(found)
         return found
@@ -194,7 +194,7 @@ class Estimates:
         both = (*codes, *tables, first.average, second.average, self._live.column)
         found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
         means = (first.average + found[6], second.average + found[7])
-        told = _Pair(*found[:6], *means, (found, *both))
+        told = _Pair._make((*found[:6], *means, (found, *both)))
         return told if sample.heard.all() else told.where(sample.heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class _Pair(NamedTuple):
     def where(self, heard: Flags, other: _Pair) -> _Pair:
         """This where paths tell, the other where none does."""
         numbers = zip(self[:8], other[:8], strict=True)
-        return _Pair(*(np.where(heard, mine, theirs) for mine, theirs in numbers), self.told)
+        return _Pair._make((*(np.where(heard, mine, theirs) for mine, theirs in numbers), self.told))
 
 
 def _independent(one: Numbers, two: Numbers) -> _Pair:
@@ -352,7 +352,7 @@ def _independent(one: Numbers, two: Numbers) -> _Pair:
     known, nothing = total > 0, np.zeros(total.size)
     numbers = (covariance, one.variance, two.variance)
     varied = (np.where(known, each, np.nan) for each in numbers)
-    return _Pair(total, *varied, nothing, nothing, one.average + mx, two.average + my)
+    return _Pair._make((total, *varied, nothing, nothing, one.average + mx, two.average + my, ()))
 
 
 @dataclass(frozen=True)

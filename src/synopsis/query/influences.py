@@ -52,7 +52,7 @@ def _student(paths: float) -> float:
 @compiled
 def _half(square: float, chosen: float, freedom: float, worth: float) -> float:
     """Half of an interval at 95%, by the squared error and the part of it that comes from the choice of paths."""
-    return _student(min(worth, freedom + 1.0) if chosen > 0.0 else worth) * np.sqrt(square)
+    return float(_student(min(worth, freedom + 1.0) if chosen > 0.0 else worth) * np.sqrt(square))
 
 
 @compiled

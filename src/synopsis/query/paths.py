@@ -102,40 +102,30 @@ def groups_of(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[I
             "cut='keep' would count a day twice that two pieces of the scope cut, and this condition has "
             f"{len(asked.parts)} pieces: ask without OR and NOT of times, or one question for each side"
         )
-    binned = [key for key in asked.groups if isinstance(key, Binned)]
+    binnings = [Binning(summary.scales, key) for key in asked.groups if isinstance(key, Binned)]
     for named, parts in _covered(summary, layout, asked):
-        if not binned:
+        if not binnings:
             yield np.stack([named[key] for key in asked.groups]) if asked.groups else np.empty((0, 1), np.int64), parts
             continue
-        binnings = [Binning(summary.scales, key) for key in binned]
+        groups = max(keys.size for keys in named.values()) if named else 1
         found: dict[tuple[int, ...], list[Owned]] = {}
         for part in parts:
             for numbers, own in _in_bins(part, binnings):
                 found.setdefault(numbers, []).append(own)
-        for numbers, own_parts in found.items():
-            yield _kept(
-                asked, named | {key: _all(number) for key, number in zip(binned, numbers, strict=True)}, own_parts
-            )
+        for numbers in tuple(found):
+            bins = {each.key: np.full(groups, number) for each, number in zip(binnings, numbers, strict=True)}
+            which, kept = _occupied(found.pop(numbers), groups)  # whatever they find out goes with them
+            yield np.stack([(named | bins)[key][which] for key in asked.groups]), kept
 
 
-def _all(number: int) -> Integers:
-    return np.array([number])
-
-
-def _kept(asked: Plan, named: dict[Keyed, Integers], parts: list[Owned]) -> tuple[Integers, list[Owned]]:
-    """Only those groups that have a piece, numbered anew."""
-    groups = max((int(part.group.max(initial=-1)) for part in parts), default=-1) + 1
-    there = np.zeros(groups + 1, np.bool_)
+def _occupied(parts: list[Owned], groups: int) -> tuple[Integers, list[Owned]]:
+    """The groups that have a piece, and the pieces, which belong to these alone."""
+    there, number = np.zeros(groups, np.bool_), np.full(groups + 1, -1)  # the last is where nothing belongs
     for part in parts:
         there[part.group[part.group >= 0]] = True
     which = np.flatnonzero(there)
-    number = np.full(groups + 1, -1)
     number[which] = np.arange(which.size)
-    keys = [
-        named[key][which] if named[key].size > 1 or not isinstance(key, Binned) else np.repeat(named[key], which.size)
-        for key in asked.groups
-    ]
-    return np.stack(keys), [Owned(part.pieces, number[part.group]) for part in parts]
+    return which, [Owned(part.pieces, number[part.group]) for part in parts]
 
 
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
@@ -201,7 +191,8 @@ def _covered(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[di
             if covers.groups and covers.day.size:
                 found.append((opened, part, covers, keys))
     if not asked.groups:
-        yield {}, [Owned(Pieces(Scoped(opened, covers), part.condition), _all(0)) for opened, part, covers, _ in found]
+        one = np.zeros(1, np.int64)
+        yield {}, [Owned(Pieces(Scoped(opened, covers), part.condition), one) for opened, part, covers, _ in found]
         return
     if not found:
         return

@@ -148,7 +148,7 @@ class Sample:
         slots, covers, place = self.slots, self._covers, self.strata.shared_place
         known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any()))
         leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place)
-        return Paths(*weighing.paths_of(*self._given, *known, *leaning))
+        return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
 
     @cached_property
     def heard(self) -> Flags:
@@ -170,7 +170,7 @@ class Sample:
         if (self.covered == 1.0).all():
             return Luck(NOBODY, NOBODY, NONE, NONE, np.zeros(self.groups + 1, np.int64))
         known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
-        return Luck(*weighing.luck_of(*self._given, *known))
+        return Luck(*weighing.luck_of(*(*self._given, *known)))
 
     @cached_property
     def reach(self) -> Floats:

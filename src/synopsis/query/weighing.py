@@ -13,6 +13,7 @@ import numpy as np
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Flags
 
 # --- days and paths ---------------------------------------------------------------------------------------------------
 
@@ -365,7 +366,7 @@ def alive(
 def numbered(
     tables: Floats,
     counted: Floats,
-    is_counted: Integers,
+    is_counted: Flags,
     codes: Codes,
     column: Positions,
     stratum: Positions,
