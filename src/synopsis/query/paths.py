@@ -46,7 +46,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     groups = groups_of(summary, layout, asked)
     order = sorted(groups)
     values = {
-        each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.is_count)
+        each: _gathered([several.statistic(groups[key], each) for key in order], is_whole=each.is_count and each.rounded)
         for each in asked.statistics
     }
     numbers = np.array(order, np.int64).reshape(len(order), len(asked.groups)).T
@@ -207,13 +207,13 @@ def _binned(
 _WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HEURISTIC}
 
 
-def _gathered(values: list[Value], *, is_count: bool) -> Values:
-    """Values as a column: counts are whole numbers, and what is not known is NaN."""
+def _gathered(values: list[Value], *, is_whole: bool) -> Values:
+    """Values as a column, perhaps of whole numbers; what is not known is NaN."""
     told = [
         (each.estimate, each.low, each.high, *(each.p95 or (math.nan, math.nan)), _WORDS[each.guarantee])
         for each in values
     ]
     numbers = np.array(told, np.float64).reshape(-1, 6)  # None becomes NaN
-    known = numbers[:, :3].astype(np.int64) if is_count else numbers
+    known = numbers[:, :3].astype(np.int64) if is_whole else numbers
     estimate, low, high = known[:, 0], known[:, 1], known[:, 2]
     return Values(estimate, low, high, numbers[:, 5].astype(np.int8), numbers[:, 3:5])

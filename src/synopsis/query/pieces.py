@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ class Piece:
 
     def _count(self, asked: Statistic) -> Value:
         if len(asked.features) == 2:  # rows that have both
-            return self.but(Not(IsNull(asked.features[1])))._count(Statistic("count", asked.features[:1]))
+            return self.but(Not(IsNull(asked.features[1])))._count(replace(asked, features=asked.features[:1]))
         interval = self.selection.values(asked.features[0]).count() if asked.features else self.selection.count()
         low, high = float(interval.low[0]), float(interval.high[0])
         estimate = low
@@ -56,7 +57,7 @@ class Piece:
             estimate = self.numbers(asked.features[0]).count if asked.features else estimates.count()
             counted = self.numbers(asked.features[0]) if asked.features else estimates
             p95 = self._at_95(counted, "count_p95")
-        return bounded(estimate, low, high, p95, whole=True)
+        return bounded(estimate, low, high, p95, whole=asked.rounded or low == high)
 
     def _of_one(self, asked: Statistic) -> Value:
         feature = asked.features[0]

@@ -63,9 +63,10 @@ class _Pooled:
         return [piece.statistic(Statistic(function, features)) for piece in self._pieces]
 
     def _count(self, asked: Statistic) -> Value:
-        values = self._each("count", asked.features)
+        values = [piece.statistic(asked) for piece in self._pieces]
         estimate, low, high = (float(sum(getattr(v, name) for v in values)) for name in ("estimate", "low", "high"))
-        return bounded(estimate, low, high, _around(estimate, _added(map(_sides, values))), whole=True)
+        p95 = _around(estimate, _added(map(_sides, values)))
+        return bounded(estimate, low, high, p95, whole=asked.rounded or low == high)
 
     def _of_one(self, asked: Statistic) -> Value:
         feature = asked.features[0]
