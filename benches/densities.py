@@ -5,8 +5,8 @@
 Sketches of five real data sets, at 1/10 and 1/100 of what their rows take as zstd Parquet, and uniform samples of the
 same bytes answer the same random questions; scopes, predicates, rows, samples and rules are those of
 ../shared/tools/contest.py, as in accuracy.py. Each question asks for QUANTILE(x, q) with q from 0.01 to 0.99,
-MEDIAN(x), QUARTILES(x), DECILES(x), PROBABILITY of a condition on one feature and of one on two, and OUTLIERS(x, k) with
-k from 1 to 3.
+MEDIAN(x), QUARTILES(x), DECILES(x), PROBABILITY of a condition on one feature and of one on two, and OUTLIERS(x, k)
+with k from 1 to 3.
 
 Errors of quantiles are in standard deviations of the feature over all rows; of three or nine quantiles the mean counts.
 Errors of probabilities are as they are; those of outliers are in true outliers, as those of COUNT are in true rows.
@@ -301,7 +301,14 @@ def show(name: str, share: float, found: dict[str, Any]) -> None:
         return
     rows = [
         [
-            *(title, row["answers"], row["sketch"], row["sample"], f"x{row['gain']:.2f}", "lost" if row["lost"] else ""),
+            *(
+                title,
+                row["answers"],
+                row["sketch"],
+                row["sample"],
+                f"x{row['gain']:.2f}",
+                "lost" if row["lost"] else "",
+            ),
             *("" if row["p95_held"] is None else f"{row['p95_held']:.1%}", row["missed"]),
         ]
         for part in ("functions", "classes", "predicates", "sizes")

@@ -46,7 +46,7 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     groups = groups_of(summary, layout, asked)
     order = sorted(groups)
     values = {
-        each: _gathered([several.statistic(groups[key], each) for key in order], is_whole=each.is_count and each.rounded)
+        each: _gathered([several.statistic(groups[key], each) for key in order], each.is_count and each.rounded)
         for each in asked.statistics
     }
     numbers = np.array(order, np.int64).reshape(len(order), len(asked.groups)).T
@@ -207,7 +207,7 @@ def _binned(
 _WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HEURISTIC}
 
 
-def _gathered(values: list[Value], *, is_whole: bool) -> Values:
+def _gathered(values: list[Value], is_whole: bool) -> Values:
     """Values as a column, perhaps of whole numbers; what is not known is NaN."""
     told = [
         (each.estimate, each.low, each.high, *(each.p95 or (math.nan, math.nan)), _WORDS[each.guarantee])
