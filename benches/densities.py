@@ -273,6 +273,14 @@ def figures_of(asking: Asking) -> dict[str, Any]:
     }
 
 
+def flights(folder: Path) -> Case:
+    """The rows of the demo as a file, in UTC."""
+    rows = demo.flights()
+    rows["time"] = rows["time"].dt.tz_localize(None).astype("datetime64[us]")
+    rows[["lat", "lon", "time", *FLIGHTS]].to_parquet(folder / "flights.parquet")
+    return Case(str(folder / "flights"), "time", FLIGHTS)
+
+
 def measure(contest: ModuleType, case: Case, share: float, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Build, ask, compare; a sketch that cannot be built, or has no paths, is told in words."""
     truth = truth_of(contest, case, share, options.seed)
@@ -340,11 +348,7 @@ def main() -> int:
             folder = options.keep or Path(temporary)
             for name in [options.only] if options.only else NAMES:
                 figures[name] = {}
-                if name == "flights":
-                    demo.flights().to_parquet(Path(temporary, "flights.parquet"))
-                    case = Case(str(Path(temporary, "flights")), "time", FLIGHTS)
-                else:
-                    case = CASES[name]
+                case = flights(Path(temporary)) if name == "flights" else CASES[name]
                 for share in map(float, options.shares.split(",")):
                     figures[name][str(share)] = found = measure(contest, case, share, options, folder)
                     show(name, share, found)

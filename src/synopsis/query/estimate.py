@@ -74,11 +74,12 @@ class _Live(NamedTuple):
 
 
 class _Luck(NamedTuple):
-    """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
+    """All paths of strata that are partly in scope."""
 
     column: Positions
     stratum: Positions
-    weight: Floats
+    weight: Floats  #: in scope
+    whole: Floats  #: in the whole stratum
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
 
 
@@ -186,7 +187,7 @@ class Estimates:
     @cached_property
     def _luck(self) -> _Luck:
         if (self._covered == 1.0).all():
-            return _Luck(_NOBODY, _NOBODY, _NONE, _NONE)
+            return _Luck(_NOBODY, _NOBODY, _NONE, _NONE, _NONE)
         lean = _NONE if self._lean is None else self._lean
         return _Luck(*weighing.luck_of(*self._days, self._chosen, self._rows, self._whole, self._kept, lean))
 
@@ -266,7 +267,8 @@ class Estimates:
     def _corrected(self, feature: int) -> Floats:
         """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
 
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, by as much as they are of
+        the paths there: a bin that is rare in scope has few rows to lack.
         """
         return np.maximum(self._untouched(feature), 0.0)
 
@@ -275,7 +277,8 @@ class Estimates:
         if feature not in self._corrections:
             table, luck = self._expected(feature), self._luck
             if luck.weight.size:
-                table = weighing.lucky(table, self._codes(feature), luck.column, luck.stratum, luck.weight)
+                usual, codes = self._whole / np.maximum(self._kept, 1), self._codes(feature)
+                table = weighing.lucky(table, self._covered, usual, codes, *luck[:4])
             self._corrections[feature] = table
         return self._corrections[feature]
 

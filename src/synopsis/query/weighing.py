@@ -118,13 +118,13 @@ def luck_of(
     whole: Integers,
     kept: Integers,
     lean: Floats,
-) -> tuple[Positions, Positions, Floats, Floats]:
-    """All paths of the strata: column, stratum, weight in scope less the part of all weight that is covered, reach."""
+) -> tuple[Positions, Positions, Floats, Floats, Floats]:
+    """All paths of the strata: column, stratum, weight in scope, weight in the whole stratum, reach."""
     size = 0
     for each in range(kept.size):
         size += kept[each]
     column, number = np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, reach = np.empty(size), np.empty(size)
+    weight, whole_weight, reach = np.empty(size), np.empty(size), np.empty(size)
     at = to = turn = 0
     for stratum in range(day_offset.size - 1):
         begin, end = day_offset[stratum], day_offset[stratum + 1]
@@ -140,14 +140,15 @@ def luck_of(
         share, unseen = rows[turn] / whole[turn], 1.0 - kept[turn] / whole[turn]
         for day in range(begin, end):
             own = max(day_kept[day], 1)
-            less, more = every[day - begin] / own * outer * share, wanted[day - begin] / own * inner
+            in_all, inside = every[day - begin] / own * outer, wanted[day - begin] / own * inner
             for _ in range(day_kept[day]):
-                found = (more * lean[at] if lean.size else more) - less
-                column[to], number[to], weight[to], reach[to] = at, turn, found, found * found * unseen
+                weight[to] = inside * lean[at] if lean.size else inside
+                column[to], number[to], whole_weight[to] = at, turn, in_all
+                reach[to] = (weight[to] - share * in_all) ** 2 * unseen
                 at += 1
                 to += 1
         turn += 1
-    return column, number, weight, reach
+    return column, number, weight, whole_weight, reach
 
 
 # --- bins -------------------------------------------------------------------------------------------------------------
@@ -476,12 +477,32 @@ def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
 
 
 @compiled
-def lucky(expected: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats) -> Floats:
-    """Bins and absent: rows that are expected, and what the paths there weigh besides."""
-    table = np.zeros(expected.shape)
+def lucky(
+    expected: Floats,
+    covered: Floats,
+    usual: Floats,
+    codes: Codes,
+    column: Positions,
+    stratum: Positions,
+    weight: Floats,
+    whole: Floats,
+) -> Floats:
+    """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
+
+    That part is what paths of the bin have in scope, and what all have in the bin's first path (`usual` rows) besides.
+    """
+    table, every = np.zeros(expected.shape), np.zeros(expected.shape)
     for path in range(column.size):
-        table[stratum[path], codes[column[path]]] += weight[path]
+        number, code = stratum[path], codes[column[path]]
+        table[number, code] += weight[path]
+        every[number, code] += whole[path]
     for number in range(expected.shape[0]):
+        wanted = found = 0.0
         for each in range(expected.shape[1]):
-            table[number, each] += expected[number, each]
+            part = (table[number, each] + covered[number] * usual[number]) / (every[number, each] + usual[number])
+            table[number, each] += part * (expected[number, each] / covered[number] - every[number, each])
+            wanted += expected[number, each]
+            found += table[number, each]
+        for each in range(expected.shape[1]):
+            table[number, each] *= wanted / found if found > 0.0 else 1.0
     return table
