@@ -155,10 +155,10 @@ class Estimates:
         """The paths that may satisfy the clause, by position, and how many rows each stands for."""
         return self._live.column.astype(np.int64), self._live.mass
 
-    @property
+    @cached_property
     def _silent(self) -> bool:
-        """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+        """Whether no path tells of rows that satisfy the clause, so that features are taken to be independent."""
+        return not self._paths.weight.size or not self._live.total > 0.0
 
     def _alone(self, clause: Clause) -> Floats:
         """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
@@ -294,7 +294,16 @@ class Estimates:
             return self._total
         if isinstance(self._clause, Leaf):
             return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
+        return self._unseen if self._silent else self._live.total
+
+    @property
+    def _unseen(self) -> float:
+        """Rows that satisfy the clause though no path does: as many as independent features let expect (m), but with
+        w rows to a path hardly more than w: 1 / (1/m + 1/w), the mean of m and no path seen by Bayes (Gamma, shape 1).
+        """
+        alone, paths = float((self._rows * self._alone(self._clause)).sum()), self._paths.weight.size
+        usual = self._total / paths if paths else math.inf
+        return alone / (1.0 + alone / usual) if usual > 0.0 else 0.0
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -305,7 +314,7 @@ class Estimates:
         counted, paths = _NO_TABLE, (_NOBODY, _NOBODY, _NONE)
         if self._exact(feature):
             counted = self._corrected(feature)
-        elif not self._paths.weight.size:
+        elif self._silent:
             counted = self._expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
         else:
             paths = self._live.column, self._live.stratum, self._live.mass
@@ -333,7 +342,7 @@ class Estimates:
 
     def _paired(self, one: int, two: int) -> _Pair:
         first, second = self.of(one), self.of(two)
-        if not self._paths.weight.size:
+        if self._silent:
             return _independent(first, second)
         codes, tables = (self._codes(one), self._codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
@@ -608,7 +617,8 @@ class Numbers:
     @property
     def _unheard(self) -> bool:
         """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates._paths.weight.size
+        whole = self.estimates
+        return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:

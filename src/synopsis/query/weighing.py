@@ -489,7 +489,7 @@ def lucky(
 ) -> Floats:
     """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
 
-    That part is what paths of the bin have in scope, and what all have in the bin's first path (`usual` rows) besides.
+    That part is the share of the bin's paths that is in scope, of them and one more (`usual` rows) as all are.
     """
     table, every = np.zeros(expected.shape), np.zeros(expected.shape)
     for path in range(column.size):
