@@ -48,10 +48,11 @@ class Statistic(Placed):
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
     only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
     away: float | None = None  #: of outliers: how many standard deviations
+    rounded: bool = True  #: of a count: to whole rows; what shares are made of is not
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a whole number of rows, 0 where there are none."""
+        """Whether it is a number of rows, 0 where there are none."""
         return self.function in ("count", "outliers")
 
 
@@ -236,8 +237,8 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 return _of_sample(operand, features, only)
             if operand.condition is not None:
                 held = parts_of(terms_of.All((where, _filter(operand.condition, layout))))
-                some, every = Statistic("count", only=held), Statistic("count", only=only)
-                return Computed("share", replace(some, place=operand.place), replace(every, place=operand.place))
+                every = Statistic("count", only=only, rounded=False, place=operand.place)
+                return Computed("share", replace(every, only=held), every)
             if operand.function == "predict":
                 if len(set(named)) < len(named):
                     raise BadQuery("PREDICT takes every feature once", *operand.where)

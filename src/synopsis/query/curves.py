@@ -30,8 +30,9 @@ _MOST_AHEAD: Final = 1_000
 _LONGER: Final = "1mo"
 _MONTH: Final = Bucket.parse(_LONGER)
 
-#: A sketch claims about three times the real standard error of a daily mean (benches/forecast.py, earlier months).
-_CLAIMED: Final = 0.3
+#: How much of the standard error that a sketch claims of a mean widens intervals. Half of it is there without: errors
+#: of earlier forecasts were measured against means of the same sketch (benches/forecast.py, earlier months).
+CLAIMED: Final = 0.15
 _ERRORS_AT_95: Final = 1.96
 
 
@@ -150,7 +151,7 @@ def _taken(series: Answer, rows: np.ndarray) -> _Means:
     assert isinstance(count, Values)
     errors = np.zeros(rows.size)
     if mean.p95 is not None:
-        errors = _CLAIMED * np.nan_to_num(mean.p95[rows, 1] - mean.p95[rows, 0]) / 2 / _ERRORS_AT_95
+        errors = CLAIMED * np.nan_to_num(mean.p95[rows, 1] - mean.p95[rows, 0]) / 2 / _ERRORS_AT_95
     return _Means(starts.starts_us[rows], mean.estimate[rows], count.estimate[rows].astype(np.float64), errors)
 
 

@@ -69,6 +69,11 @@ class Estimates:
         """The paths that may satisfy the clause, by position, and how many rows each stands for."""
         return self._live.column.astype(np.int64), self._live.mass
 
+    @cached_property
+    def _heard(self) -> Flags:
+        """Groups: whether any path tells of rows that satisfy the clause; else features are taken to be independent."""
+        return self.sample.heard & (self._live.total > 0.0)
+
     def _alone(self, clause: Clause) -> Floats:
         """Slots: the share of rows that satisfy the clause, by the exact counts of independent features."""
         if isinstance(clause, Leaf):
@@ -142,10 +147,19 @@ class Estimates:
             return sample.total
         if isinstance(self._clause, Leaf):
             return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
-        if sample.heard.all():
+        if self._heard.all():
             return self._live.total
-        # Where no path tells how features go together, they are taken to be independent.
-        return np.where(sample.heard, self._live.total, sample.added(sample.slots.rows * self._alone(self._clause)))
+        return np.where(self._heard, self._live.total, self._unseen)
+
+    @property
+    def _unseen(self) -> Floats:
+        """Rows that satisfy the clause though no path does: as many as independent features let expect (m), but with
+        w rows to a path hardly more than w: 1 / (1/m + 1/w), the mean of m and no path seen by Bayes (Gamma, shape 1).
+        """
+        sample = self.sample
+        alone, paths = sample.added(sample.slots.rows * self._alone(self._clause)), np.diff(sample.paths.offset)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(alone > 0.0, alone / (1.0 + alone * paths / sample.total), 0.0)
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -158,8 +172,8 @@ class Estimates:
         if self._exact(feature):
             counted, is_counted = sample.corrected(feature), ~is_counted
         else:
-            if not sample.heard.all():
-                is_counted = ~sample.heard
+            if not self._heard.all():
+                is_counted = ~self._heard
                 counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
         tables = sample.measured(feature, own.ranges)
@@ -188,14 +202,14 @@ class Estimates:
 
     def _paired(self, one: int, two: int) -> _Pair:
         first, second, sample = self.of(one), self.of(two), self.sample
-        if not sample.heard.any():
+        if not self._heard.any():
             return _independent(first, second)
         codes, tables = (sample.codes(one), sample.codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
         found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
         means = (first.average + found[6], second.average + found[7])
         told = _Pair._make((*found[:6], *means, (found, *both)))
-        return told if sample.heard.all() else told.where(sample.heard, _independent(first, second))
+        return told if self._heard.all() else told.where(self._heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -212,12 +226,14 @@ class Estimates:
         met, reach, skew, lucky = NONE, sample.reach, np.zeros(sample.groups), paths.offset
         if isinstance(self._clause, Leaf):
             feature, shares, luck = self._clause.feature, sample.shares(self._clause), sample.luck
-            met, reach, lucky = weighing.gathered(shares, sample.codes(feature), luck.column, luck.slot), *luck[3:]
+            met, reach, lucky = weighing.gathered(shares, sample.codes(feature), luck.column, luck.slot), *luck[4:]
             skew = sample.added((np.minimum(sample.untouched(feature), 0.0) * shares).sum(axis=1))
         of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets = (self._lumps, paths.offset, live.offset)
         known = (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(is_leaf, met, reach, lucky, *of_paths, *offsets, *known)
+        if not is_leaf:
+            low = np.where(self._heard, low, 0.0)
         if not sample.heard.all():
             least, most = (sample.added(each) for each in self._at_most(self._clause))
             low = np.where(sample.heard, low, np.minimum(np.maximum(least - sample.edge, 0.0), count))
@@ -270,7 +286,7 @@ class Estimates:
         if pair.told:
             half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
             unseen = _UNSEEN * pair.unseen
-            heard = self.sample.heard
+            heard = self._heard
             low = np.where(heard, pair.covariance - half + np.fmin(r, 0.0) * unseen, low)
             high = np.where(heard, pair.covariance + half + np.fmax(r, 0.0) * unseen, high)
         known = pair.total > 0
@@ -431,7 +447,8 @@ class Numbers:
     @property
     def _heard(self) -> Flags:
         """Groups: whether any path says anything: otherwise all that is possible is in an interval."""
-        return self.estimates.sample.heard
+        whole = self.estimates
+        return whole.sample.heard if whole._exact(self.feature) else whole._heard
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ Exact counts give what is certain, paths give estimates and intervals at 95%.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,14 +98,14 @@ class Pieces:
 
     def _count(self, asked: Statistic) -> Values:
         if len(asked.features) == 2:  # rows that have both
-            return self.but(Not(IsNull(asked.features[1])))._count(Statistic("count", asked.features[:1]))
+            return self.but(Not(IsNull(asked.features[1])))._count(replace(asked, features=asked.features[:1]))
         low, high = self.selection.values(asked.features[0]).count() if asked.features else self.selection.count()
         if not (low < high).any():
-            return bounded(low, low, high, whole=True)
+            return counted(low, low, high, None, asked)
         if asked.features:
             numbers = self.numbers(asked.features[0])
-            return bounded(numbers.count, low, high, self._at_95(numbers, "count_p95"), whole=True)
-        return bounded(self.estimates.count(), low, high, self._at_95(self.estimates, "count_p95"), whole=True)
+            return counted(numbers.count, low, high, self._at_95(numbers, "count_p95"), asked)
+        return counted(self.estimates.count(), low, high, self._at_95(self.estimates, "count_p95"), asked)
 
     def _of_one(self, asked: Statistic) -> Values:
         feature = asked.features[0]
@@ -200,6 +201,13 @@ def bounded(
     numbers = found[:3].astype(np.int64) if whole else found[:3]
     guarantee = np.where(exact, EXACT, CERTAIN) if whole else np.full(low.size, CERTAIN)
     return Values(numbers[0], numbers[1], numbers[2], guarantee.astype(np.int8), found[3:].T)
+
+
+def counted(estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None, asked: Statistic) -> Values:
+    """Rows counted: whole numbers, exact where both ends are one, unless what they are for needs them as they are."""
+    found = bounded(estimate, low, high, p95, whole=asked.rounded)
+    exact = np.where(found.low == found.high, EXACT, found.guarantee).astype(np.int8)
+    return replace(found, guarantee=exact)
 
 
 def guessed(estimate: Floats, p95: tuple[Floats, Floats] | None) -> Values:

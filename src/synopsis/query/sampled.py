@@ -67,11 +67,12 @@ class Paths(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """All paths of groups that are partly in scope: weight in scope less the part of all weight that is covered."""
+    """All paths of groups that are partly in scope."""
 
     column: Positions
     slot: Positions
-    weight: Floats
+    weight: Floats  #: in scope
+    whole: Floats  #: in the whole stratum
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
     offset: Integers
 
@@ -168,7 +169,7 @@ class Sample:
         """How lucky the paths of groups that are partly in scope were."""
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
-            return Luck(NOBODY, NOBODY, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+            return Luck(NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64))
         known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
         return Luck(*weighing.luck_of(*(*self._given, *known)))
 
@@ -241,7 +242,8 @@ class Sample:
     def corrected(self, feature: int) -> Floats:
         """Slots x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
 
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, by as much as they are of
+        the paths there: a bin that is rare in scope has few rows to lack.
         """
         return np.maximum(self.untouched(feature), 0.0)
 
@@ -250,7 +252,8 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                table = weighing.lucky(table, self.codes(feature), luck.column, luck.slot, luck.weight)
+                usual = self.slots.whole / np.maximum(self.slots.kept, 1)
+                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:4])
             self._corrections[feature] = table
         return self._corrections[feature]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synopsis.query.binding import Statistic
-from synopsis.query.pieces import Pieces, bounded, guessed, nothing, share_of
+from synopsis.query.pieces import Pieces, bounded, counted, guessed, nothing, share_of
 from synopsis.query.predicates import Between, Not
 from synopsis.query.strata import JoinedValues
 from synopsis.query.values import EXACT, Values
@@ -117,7 +117,10 @@ class _Pooled:
             for at, part in enumerate(self._parts):
                 own = np.flatnonzero(part.group >= 0)
                 if own.size:
-                    to, found = part.group[own], part.pieces.statistic(Statistic(function, features)).take(own)
+                    to, found = (
+                        part.group[own],
+                        part.pieces.statistic(Statistic(function, features, rounded=False)).take(own),
+                    )
                     number[at, to], low[at, to], high[at, to] = found.estimate, found.low, found.high
                     down[at, to], up[at, to] = _sides(found)
             self._known[function, features] = _Each(number, down, up, low, high)
@@ -127,7 +130,7 @@ class _Pooled:
         each = self._each("count", asked.features)
         estimate = each.number.sum(axis=0)
         sides = _added((each.down, each.up))
-        return bounded(estimate, each.low.sum(axis=0), each.high.sum(axis=0), _around(estimate, sides), whole=True)
+        return counted(estimate, each.low.sum(axis=0), each.high.sum(axis=0), _around(estimate, sides), asked)
 
     def _of_one(self, asked: Statistic) -> Values:
         feature = asked.features[0]

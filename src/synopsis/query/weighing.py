@@ -197,9 +197,9 @@ def luck_of(
     covered: Floats,
     lean: Floats,
     lean_start: Integers,
-) -> tuple[Positions, Positions, Floats, Floats, Integers]:
-    """All paths of the strata of groups that are not covered whole: column, slot, weight in scope less the part of all
-    weight that is covered, reach; where those of groups begin."""
+) -> tuple[Positions, Positions, Floats, Floats, Floats, Integers]:
+    """All paths of the strata of groups that are not covered whole: column, slot, weight in scope, weight in the whole
+    stratum, reach; where those of groups begin."""
     size, longest = 0, 0
     partly = np.zeros(offset.size - 1, np.bool_)
     for group in range(offset.size - 1):
@@ -210,7 +210,7 @@ def luck_of(
             longest = max(longest, day_offset[stratum[slot] + 1] - day_offset[stratum[slot]])
         size += own if partly[group] else 0
     column, number = np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, reach = np.empty(size), np.empty(size)
+    weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
     starts, begins, entry = _path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
     to = 0
     for group in range(offset.size - 1):
@@ -224,17 +224,17 @@ def luck_of(
             unseen = 1.0 - kept[slot] / whole[slot]
             for where in range(left, right):
                 own, each, more = max(day_kept[where], 1), entry[where - left], 0.0
-                less = day_rows[where] / own * outer * covered[slot]
+                less = day_rows[where] / own * outer
                 if each >= 0 and share[each] > 0.0:
                     more = day_rows[where] * share[each] / own * inner
                 for path in range(day_kept[where]):
                     leaning = more * lean[lean_start[each] + path] if lean.size and each >= 0 else more
-                    found = leaning - less
                     column[to], number[to] = starts[where] + path, slot
-                    weight[to], reach[to] = found, found * found * unseen
+                    weight[to], in_all[to] = leaning, less
+                    reach[to] = (leaning - less * covered[slot]) ** 2 * unseen
                     to += 1
         begins[group + 1] = to
-    return column, number, weight, reach, begins
+    return column, number, weight, in_all, reach, begins
 
 
 @compiled
@@ -454,12 +454,36 @@ def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
 
 
 @compiled
-def lucky(expected: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats) -> Floats:
-    """Bins and absent: rows that are expected, and what the paths there weigh besides."""
-    table = np.zeros(expected.shape)
+def lucky(
+    expected: Floats,
+    covered: Floats,
+    usual: Floats,
+    codes: Codes,
+    column: Positions,
+    stratum: Positions,
+    weight: Floats,
+    whole: Floats,
+) -> Floats:
+    """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
+
+    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. Of a
+    stratum without a path in scope nothing more is known than what is expected.
+    """
+    table, every = np.zeros(expected.shape), np.zeros(expected.shape)
     for path in range(column.size):
-        table[stratum[path], codes[column[path]]] += weight[path]
+        number, code = stratum[path], codes[column[path]]
+        table[number, code] += weight[path]
+        every[number, code] += whole[path]
     for number in range(expected.shape[0]):
+        if not table[number].any():
+            table[number] = expected[number]
+            continue
+        wanted = found = 0.0
         for each in range(expected.shape[1]):
-            table[number, each] += expected[number, each]
+            part = (table[number, each] + covered[number] * usual[number]) / (every[number, each] + usual[number])
+            table[number, each] += part * (expected[number, each] / covered[number] - every[number, each])
+            wanted += expected[number, each]
+            found += max(table[number, each], 0.0)
+        for each in range(expected.shape[1]):
+            table[number, each] *= wanted / found if found > 0.0 else 1.0
     return table

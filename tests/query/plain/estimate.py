@@ -371,7 +371,8 @@ class Estimates:
     def _corrected(self, feature: int) -> Floats:
         """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
 
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, by as much as they are of
+        the paths there: a bin that is rare in scope has few rows to lack.
         """
         return np.maximum(self._untouched(feature), 0.0)
 
@@ -380,9 +381,19 @@ class Estimates:
         if feature not in self._corrections:
             table = self._covered[:, None] * self._counts(feature)
             if self._luck.weight.size:
-                table += self._table(self._key(self._luck, feature), self._luck.weight)
+                table = self._lucky(table, self._key(self._luck, feature))
             self._corrections[feature] = table
         return self._corrections[feature]
+
+    def _lucky(self, expected: Floats, key: Integers) -> Floats:
+        days, covered = self._all_days, self._covered[:, None]
+        kept = np.bincount(self._luck.stratum, minlength=self._rows.size)
+        usual = (self._rows / self._covered / np.maximum(kept, 1))[:, None]
+        every = self._table(key, days.paths(days.weights(self._rows.size)).weight)
+        inside = self._table(key, self._luck.weight) + covered * every
+        table = inside + (inside + covered * usual) / (every + usual) * (expected / covered - every)
+        found = table.sum(axis=1, keepdims=True)
+        return table * np.where(found > 0.0, expected.sum(axis=1, keepdims=True) / np.where(found > 0.0, found, 1.0), 1.0)
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
