@@ -67,13 +67,19 @@ class Paths(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """All paths of groups that are partly in scope: weight in scope less the part of all weight that is covered."""
+    """All paths of groups that are partly in scope, in runs: weight in scope less the part of all that is covered."""
 
-    column: Positions
+    column: Positions  #: of the first
+    many: Positions
     slot: Positions
     weight: Floats
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
     offset: Integers
+
+    @property
+    def told(self) -> tuple[Positions, Positions, Positions, Floats]:
+        """What errors depend on."""
+        return self.column, self.many, self.slot, self.reach
 
 
 class Live(NamedTuple):
@@ -163,12 +169,17 @@ class Sample:
         own = (which, paths.column, paths.slot, paths.weight, held, paths.weight)
         return Live(*own, NONE, NONE, paths.offset, *weighing.worths(paths.weight, paths.offset))
 
+    @property
+    def no_luck(self) -> Luck:
+        """Of no paths."""
+        return Luck(NOBODY, NOBODY, NOBODY, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+
     @cached_property
     def luck(self) -> Luck:
         """How lucky the paths of groups that are partly in scope were."""
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
-            return Luck(NOBODY, NOBODY, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+            return self.no_luck
         known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
         return Luck(*weighing.luck_of(*(*self._given, *known)))
 
@@ -250,7 +261,7 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                table = weighing.lucky(table, self.codes(feature), luck.column, luck.slot, luck.weight)
+                table = weighing.lucky(table, self.codes(feature), *luck[:4])
             self._corrections[feature] = table
         return self._corrections[feature]
 
