@@ -22,7 +22,7 @@ import numpy as np
 
 from synopsis.query.bins import Bins
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
-from synopsis.query.sampled import NOBODY, NONE, NOWHERE, Live, Sample
+from synopsis.query.sampled import NOBODY, NONE, Live, Sample
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
@@ -222,17 +222,19 @@ class Estimates:
         count, sample = self.count(), self.sample
         if self._anything:
             return np.maximum(count - sample.edge, 0.0), count + sample.edge
-        live, paths, is_leaf = self._live, sample.paths, isinstance(self._clause, Leaf)
-        met, reach, skew, lucky = NONE, sample.reach, np.zeros(sample.groups), paths.offset
+        live, paths, luck = self._live, sample.paths, sample.no_luck
+        met, codes, skew = _NO_TABLE, sample.strata.codes[0], np.zeros(sample.groups)
         if isinstance(self._clause, Leaf):
-            feature, shares, luck = self._clause.feature, sample.shares(self._clause), sample.luck
-            met, reach, lucky = weighing.gathered(shares, sample.codes(feature), luck.column, luck.slot), *luck[4:]
-            skew = sample.added((np.minimum(sample.untouched(feature), 0.0) * shares).sum(axis=1))
+            feature, met, luck = self._clause.feature, sample.shares(self._clause), sample.luck
+            codes, skew = (
+                sample.codes(feature),
+                sample.added((np.minimum(sample.untouched(feature), 0.0) * met).sum(axis=1)),
+            )
+        of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
         of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
-        offsets = (self._lumps, paths.offset, live.offset)
-        known = (count, sample.total, sample.edge, skew)
-        low, high = influences.of_count(is_leaf, met, reach, lucky, *of_paths, *offsets, *known)
-        if not is_leaf:
+        offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
+        low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
+        if not isinstance(self._clause, Leaf):
             low = np.where(self._heard, low, 0.0)
         if not sample.heard.all():
             least, most = (sample.added(each) for each in self._at_most(self._clause))
@@ -457,13 +459,12 @@ class Numbers:
         Where exact counts help, the paths' luck was taken out.
         """
         whole, sample, feature = self.estimates, self.estimates.sample, self.feature
-        luck, untouched, uncovered, lucky = (NOBODY, NOBODY, NONE), _NO_TABLE, NONE, NOWHERE
+        luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
         if whole._exact(feature):
-            untouched, uncovered = sample.untouched(feature), 1.0 - sample.covered
-            luck, lucky = (sample.luck.column, sample.luck.slot, sample.luck.reach), sample.luck.offset
+            luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
         numbers = (self.tables, self.count, self.average, self.variance, sample.expected(feature))
-        paths = (sample.codes(feature), whole._live.column, *luck)
-        return *numbers, *paths, untouched, uncovered, lucky, *whole._about
+        paths = (sample.codes(feature), whole._live.column, *luck.told)
+        return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 
     def _errors(self, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
         """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""

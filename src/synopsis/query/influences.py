@@ -56,14 +56,31 @@ def _half(square: float, chosen: float, freedom: float, worth: float) -> float:
 
 
 @compiled
-def _differing(reach: Floats, values: Floats, begin: int, end: int) -> tuple[float, float]:
-    """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is."""
-    total = fourth = 0.0
-    for path in range(begin + 1, end):
-        step = values[path] - values[path - 1]
-        square = reach[path] * (step * step)
-        total += square
-        fourth += square * square
+def _differing(
+    table: Floats,
+    codes: Codes,
+    column: Positions,
+    many: Positions,
+    slot: Positions,
+    reach: Floats,
+    begin: int,
+    end: int,
+) -> tuple[float, float]:
+    """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
+
+    Paths come in runs that reach equally far; the table says what each is, by its bin.
+    """
+    total = fourth = before = 0.0
+    is_first = True
+    for run in range(begin, end):
+        squares = fourths = 0.0
+        for path in range(column[run], column[run] + many[run]):
+            value = table[slot[run], codes[path]]
+            step = 0.0 if is_first else value - before
+            square = step * step
+            squares, fourths, before, is_first = squares + square, fourths + square * square, value, False
+        total += reach[run] * squares
+        fourth += reach[run] * reach[run] * fourths
     return total / 2, 3.0 * total * total / fourth if fourth > 0.0 else 0.0
 
 
@@ -212,7 +229,8 @@ def of_numbers(
     codes: Codes,
     column: Positions,
     luck_column: Positions,
-    luck_stratum: Positions,
+    luck_many: Positions,
+    luck_slot: Positions,
     luck_reach: Floats,
     untouched: Floats,
     uncovered: Floats,
@@ -245,11 +263,10 @@ def of_numbers(
         code = codes[column[path]]
         if code < bins:
             influence[path], noise[path] = influences[stratum[path], code], noises[stratum[path], code]
-    values = np.zeros(luck_column.size)
-    for path in range(luck_column.size):
-        number, code = luck_stratum[path], codes[luck_column[path]]
-        if code < bins:
-            values[path] = influences[number, code] * tables[0, number, code]
+    left_of = np.zeros((tables.shape[1] if untouched.size else 0, bins + 1))  # absent ones change nothing
+    for slot in range(left_of.shape[0]):
+        for each in range(bins):
+            left_of[slot, each] = influences[slot, each] * tables[0, slot, each]
     for group in range(groups):
         if not count[group] > 0.0:
             continue
@@ -263,7 +280,8 @@ def of_numbers(
                     skew += min(untouched[slot, each], 0.0) * tables[0, slot, each] * influences[slot, each]
         usual = usual / total if total > 0.0 else 0.0
         if untouched.size:
-            found, freedom = _differing(luck_reach, values, lucky[group], lucky[group + 1])
+            luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
+            found, freedom = _differing(left_of, codes, *luck)
         else:
             ends = (paths[group], paths[group + 1])
             found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
@@ -276,10 +294,14 @@ def of_numbers(
 
 @compiled
 def of_count(
-    is_leaf: bool,
     met: Floats,
-    met_reach: Floats,
+    codes: Codes,
+    luck_column: Positions,
+    luck_many: Positions,
+    luck_slot: Positions,
+    luck_reach: Floats,
     lucky: Integers,
+    all_reach: Floats,
     alive: Positions,
     weight: Floats,
     held: Floats,
@@ -297,8 +319,9 @@ def of_count(
 ) -> tuple[Floats, Floats]:
     """Groups: between which numbers a count lies, in 95 of 100 questions.
 
-    Where the clause is one leaf, the choice is that of the paths that were `met` and of their reach; otherwise that of
-    all paths. Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
+    Where the clause is one leaf, of which `met` tells what each bin has, the paths' luck was taken out; otherwise the
+    choice is that of all paths. Few rows vary as much as their number is: the interval is Wilson's (1927), wider
+    upwards.
     """
     groups, none = count.size, np.empty(0)
     low, high, by_place = np.zeros(groups), np.zeros(groups), np.zeros(_places(place))
@@ -307,14 +330,15 @@ def of_count(
         rate = count[group] / max(total[group], 1.0)
         in_bins = hours = hours_square = both = reach = 0.0
         by_place[:] = 0.0
-        if is_leaf:
-            chosen, _ = _differing(met_reach, met, lucky[group], lucky[group + 1])
-            for path in range(lucky[group], lucky[group + 1]):
-                reach += met_reach[path]
+        if met.size:
+            luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
+            chosen, _ = _differing(met, codes, *luck)
+            for run in range(lucky[group], lucky[group + 1]):
+                reach += luck_reach[run] * luck_many[run]
         else:
-            chosen, _ = _differing_alive(met_reach, first, stop, alive, held, none, begin, end)
+            chosen, _ = _differing_alive(all_reach, first, stop, alive, held, none, begin, end)
             for path in range(first, stop):
-                reach += met_reach[path]
+                reach += all_reach[path]
         for each in range(begin, end):
             noise = held[each] * (1.0 - held[each])
             in_bins += weight[each] * noise

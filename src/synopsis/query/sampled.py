@@ -32,6 +32,9 @@ NONE: Floats = np.empty(0)
 NOBODY: Positions = np.empty(0, np.int32)
 NOWHERE: Integers = np.empty(0, np.int64)
 
+#: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
+_STEADY = 2.0
+
 #: Tables of strata x bins that are kept for the next who asks: those of a condition, not those of all groups.
 _REMEMBERED = 16
 
@@ -67,14 +70,20 @@ class Paths(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """All paths of groups that are partly in scope."""
+    """All paths of groups that are partly in scope, in runs of equal weight."""
 
-    column: Positions
+    column: Positions  #: of the first
+    many: Positions
     slot: Positions
     weight: Floats  #: in scope
     whole: Floats  #: in the whole stratum
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
     offset: Integers
+
+    @property
+    def told(self) -> tuple[Positions, Positions, Positions, Floats]:
+        """What errors depend on."""
+        return self.column, self.many, self.slot, self.reach
 
 
 class Live(NamedTuple):
@@ -164,12 +173,17 @@ class Sample:
         own = (which, paths.column, paths.slot, paths.weight, held, paths.weight)
         return Live(*own, NONE, NONE, paths.offset, *weighing.worths(paths.weight, paths.offset))
 
+    @property
+    def no_luck(self) -> Luck:
+        """Of no paths."""
+        return Luck(NOBODY, NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+
     @cached_property
     def luck(self) -> Luck:
         """How lucky the paths of groups that are partly in scope were."""
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
-            return Luck(NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+            return self.no_luck
         known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
         return Luck(*weighing.luck_of(*(*self._given, *known)))
 
@@ -252,8 +266,8 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                usual = self.slots.whole / np.maximum(self.slots.kept, 1)
-                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:4])
+                usual = _STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
+                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5])
             self._corrections[feature] = table
         return self._corrections[feature]
 

@@ -197,19 +197,23 @@ def luck_of(
     covered: Floats,
     lean: Floats,
     lean_start: Integers,
-) -> tuple[Positions, Positions, Floats, Floats, Floats, Integers]:
-    """All paths of the strata of groups that are not covered whole: column, slot, weight in scope, weight in the whole
-    stratum, reach; where those of groups begin."""
+) -> tuple[Positions, Positions, Positions, Floats, Floats, Floats, Integers]:
+    """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
+    many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
+
+    A run is a day, or a path where paths lean.
+    """
     size, longest = 0, 0
     partly = np.zeros(offset.size - 1, np.bool_)
     for group in range(offset.size - 1):
         own = 0
         for slot in range(offset[group], offset[group + 1]):
-            own += kept[slot]
+            days = day_offset[stratum[slot] + 1] - day_offset[stratum[slot]]
+            own += kept[slot] if lean.size else min(kept[slot], days)
             partly[group] = partly[group] or covered[slot] != 1.0
-            longest = max(longest, day_offset[stratum[slot] + 1] - day_offset[stratum[slot]])
+            longest = max(longest, days)
         size += own if partly[group] else 0
-    column, number = np.empty(size, np.int32), np.empty(size, np.int32)
+    column, many, number = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
     starts, begins, entry = _path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
     to = 0
@@ -223,18 +227,21 @@ def luck_of(
             outer = _scale_of_all(day_rows, day_kept, left, right)
             unseen = 1.0 - kept[slot] / whole[slot]
             for where in range(left, right):
-                own, each, more = max(day_kept[where], 1), entry[where - left], 0.0
+                own, each, more = day_kept[where], entry[where - left], 0.0
+                if not own:
+                    continue
                 less = day_rows[where] / own * outer
                 if each >= 0 and share[each] > 0.0:
                     more = day_rows[where] * share[each] / own * inner
-                for path in range(day_kept[where]):
-                    leaning = more * lean[lean_start[each] + path] if lean.size and each >= 0 else more
-                    column[to], number[to] = starts[where] + path, slot
-                    weight[to], in_all[to] = leaning, less
-                    reach[to] = (leaning - less * covered[slot]) ** 2 * unseen
+                leans = lean.size > 0 and each >= 0
+                for path in range(own if leans else 1):
+                    found = more * lean[lean_start[each] + path] if leans else more
+                    column[to], many[to], number[to] = starts[where] + path, 1 if leans else own, slot
+                    weight[to], in_all[to] = found, less
+                    reach[to] = (found - less * covered[slot]) ** 2 * unseen
                     to += 1
         begins[group + 1] = to
-    return column, number, weight, in_all, reach, begins
+    return column[:to], many[:to], number[:to], weight[:to], in_all[:to], reach[:to], begins
 
 
 @compiled
@@ -339,15 +346,21 @@ def alive(
     """
     whole, real, stack = np.empty((3, column.size), np.int32), np.empty((5, column.size)), np.empty(steps.size)
     at, begins = 0, np.zeros(offset.size, np.int64)
+    # What was demanded last is new where these paths are those of a wider clause.
+    screen = demanded[-1] if demanded.size else 0
+    own, table = codes[rows[screen]], tables[screen]
     for group in range(offset.size - 1):
         for path in range(offset[group], offset[group + 1]):
             where, number, is_dead = column[path], stratum[path], False
-            for leaf in demanded:
-                if tables[leaf, number, codes[rows[leaf], where]] == 0.0:
-                    is_dead = True
-                    break
-            if is_dead:
-                continue
+            if demanded.size:
+                if table[number, own[where]] == 0.0:
+                    continue
+                for turn in range(demanded.size - 1):
+                    if tables[demanded[turn], number, codes[rows[demanded[turn]], where]] == 0.0:
+                        is_dead = True
+                        break
+                if is_dead:
+                    continue
             held = _held(steps, tables, rows, codes, where, number, stack)
             if held != 0.0:
                 whole[0, at], whole[1, at], whole[2, at] = which[path], where, number
@@ -419,17 +432,6 @@ def added(values: Floats, offset: Integers) -> Floats:
 
 
 @compiled
-def gathered(table: Floats, codes: Codes, column: Positions, stratum: Positions) -> Floats:
-    """Paths: what a table says of their bins; 0 where they are absent and it has no column for that."""
-    values = np.zeros(column.size)
-    for path in range(column.size):
-        code = codes[column[path]]
-        if code < table.shape[1]:
-            values[path] = table[stratum[path], code]
-    return values
-
-
-@compiled
 def lumped(
     cut: Floats, shares: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats, mass: Floats
 ) -> Floats:
@@ -460,20 +462,21 @@ def lucky(
     usual: Floats,
     codes: Codes,
     column: Positions,
-    stratum: Positions,
+    many: Positions,
+    slot: Positions,
     weight: Floats,
     whole: Floats,
 ) -> Floats:
     """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
 
     That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. Of a
-    stratum without a path in scope nothing more is known than what is expected.
+    stratum without a path in scope nothing more is known than what is expected. Paths come in runs.
     """
     table, every = np.zeros(expected.shape), np.zeros(expected.shape)
-    for path in range(column.size):
-        number, code = stratum[path], codes[column[path]]
-        table[number, code] += weight[path]
-        every[number, code] += whole[path]
+    for run in range(column.size):
+        for path in range(column[run], column[run] + many[run]):
+            table[slot[run], codes[path]] += weight[run]
+            every[slot[run], codes[path]] += whole[run]
     for number in range(expected.shape[0]):
         if not table[number].any():
             table[number] = expected[number]
