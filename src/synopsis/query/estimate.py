@@ -42,6 +42,9 @@ else:
 #: other feature's bin, too.
 _UNSEEN = 2.0
 
+#: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
+_STEADY = 2.0
+
 _NONE: Floats = np.empty(0)
 _NOBODY: Positions = np.empty(0, np.int32)
 _NOWHERE: Integers = np.empty(0, np.int64)
@@ -277,16 +280,16 @@ class Estimates:
         if feature not in self._corrections:
             table, luck = self._expected(feature), self._luck
             if luck.weight.size:
-                usual, codes = self._whole / np.maximum(self._kept, 1), self._codes(feature)
+                usual, codes = _STEADY * self._whole / np.maximum(self._kept, 1), self._codes(feature)
                 table = weighing.lucky(table, self._covered, usual, codes, *luck[:4])
             self._corrections[feature] = table
         return self._corrections[feature]
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
-    def count(self) -> float:
-        """Rows in scope that satisfy the clause."""
-        return self._count
+    def count(self, by_paths: bool = False) -> float:
+        """Rows in scope that satisfy the clause; perhaps by paths alone, where any tells."""
+        return self._live.total if by_paths and not self._silent else self._count
 
     @cached_property
     def _count(self) -> float:
@@ -384,7 +387,8 @@ class Estimates:
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
         half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+        low = 0.0 if self._silent and not isinstance(self._clause, Leaf) else middle - half + skew
+        return within(count, max(low, 0.0), min(middle + half, total + self._edge))
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""

@@ -489,7 +489,8 @@ def lucky(
 ) -> Floats:
     """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
 
-    That part is the share of the bin's paths that is in scope, of them and one more (`usual` rows) as all are.
+    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. Of a
+    stratum without a path in scope nothing more is known than what is expected.
     """
     table, every = np.zeros(expected.shape), np.zeros(expected.shape)
     for path in range(column.size):
@@ -497,12 +498,15 @@ def lucky(
         table[number, code] += weight[path]
         every[number, code] += whole[path]
     for number in range(expected.shape[0]):
+        if not table[number].any():
+            table[number] = expected[number]
+            continue
         wanted = found = 0.0
         for each in range(expected.shape[1]):
             part = (table[number, each] + covered[number] * usual[number]) / (every[number, each] + usual[number])
             table[number, each] += part * (expected[number, each] / covered[number] - every[number, each])
             wanted += expected[number, each]
-            found += table[number, each]
+            found += max(table[number, each], 0.0)
         for each in range(expected.shape[1]):
             table[number, each] *= wanted / found if found > 0.0 else 1.0
     return table
