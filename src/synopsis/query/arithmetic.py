@@ -49,7 +49,7 @@ def combined(operator: str, one: Values, other: Values) -> Values:
         likely = _interval(operator, _likely(one), _likely(other))
         if operator == "share":
             # Where no row of the whole is expected, and there may be some, nothing speaks for either end.
-            estimate = np.where(np.isnan(estimate) & (other.high > 0), (low + high) / 2, estimate)
+            estimate = np.where(np.isnan(estimate) & (other.high > 0), (low + high) / 2, np.clip(estimate, 0.0, 1.0))
             likely = _likely_share(estimate, one, other)
     exact = (one.guarantee == EXACT) & (other.guarantee == EXACT)
     low, high = np.where(exact, estimate, low), np.where(exact, estimate, high)

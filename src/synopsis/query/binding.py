@@ -49,7 +49,7 @@ class Statistic(Placed):
     only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
     away: float | None = None  #: of outliers: how many standard deviations
     rounded: bool = True  #: of a count: to whole rows; what shares are made of is not
-    by_paths: bool = False  #: of a count: by paths alone, as the part of it is that is known by paths alone
+    by_paths: bool = False  #: of a count: by paths alone, as what it is a part of, or the whole of, is known
 
     @property
     def is_count(self) -> bool:
@@ -238,9 +238,9 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 return _of_sample(operand, features, only)
             if operand.condition is not None:
                 held = parts_of(terms_of.All((where, _filter(operand.condition, layout))))
-                some = Statistic("count", only=held, rounded=False, place=operand.place)
                 by_paths = not all(isinstance(positive(part.condition), Leaf) for part in held)
-                return Computed("share", some, replace(some, only=only, by_paths=by_paths))
+                some = Statistic("count", only=held, rounded=False, by_paths=by_paths, place=operand.place)
+                return Computed("share", some, replace(some, only=only))
             if operand.function == "predict":
                 if len(set(named)) < len(named):
                     raise BadQuery("PREDICT takes every feature once", *operand.where)

@@ -287,9 +287,16 @@ class Estimates:
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
-    def count(self, by_paths: bool = False) -> float:
-        """Rows in scope that satisfy the clause; perhaps by paths alone, where any tells."""
-        return self._live.total if by_paths and not self._silent else self._count
+    def count(self) -> float:
+        """Rows in scope that satisfy the clause."""
+        return self._count
+
+    def count_by_paths(self) -> float:
+        """The same by paths alone, and one more whose features are independent, so that parts and wholes err alike."""
+        if self._anything:
+            return self._total
+        paths, alone = self._paths.weight.size, float((self._rows * self._alone(self._clause)).sum())
+        return (paths * self._live.total + alone) / (paths + 1) if paths else alone
 
     @cached_property
     def _count(self) -> float:

@@ -54,8 +54,9 @@ class Piece:
         p95 = None
         if low < high:
             estimates = self.estimates
-            estimate = self.numbers(asked.features[0]).count if asked.features else estimates.count(asked.by_paths)
             counted = self.numbers(asked.features[0]) if asked.features else estimates
+            estimate = self.numbers(asked.features[0]).count if asked.features else estimates.count()
+            estimate = estimates.count_by_paths() if asked.by_paths else estimate
             p95 = self._at_95(counted, "count_p95")
         return bounded(estimate, low, high, p95, whole=asked.rounded or low == high)
 
