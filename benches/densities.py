@@ -9,11 +9,12 @@ MEDIAN(x), QUARTILES(x), DECILES(x), PROBABILITY of a condition on one feature a
 with k from 1 to 3.
 
 Errors of quantiles are in standard deviations of the feature over all rows; of three or nine quantiles the mean counts.
-Errors of probabilities are as they are; those of outliers are in true outliers, as those of COUNT are in true rows.
-None counts for more than 2. Where a sample has no row, a quantile is the sample's mean, a probability that of the whole
-sample, and there are no outliers. Gain is the sample's mean error over ours. A class is a function, with or without
-predicates, in one kind of scope; it is lost where the sample is better with 99% confidence (bootstrap by question).
-Scopes of fewer than 20 rows are asked for their intervals only.
+Errors of probabilities are as they are. Outliers are judged twice: as a share of the values in scope, and, where there
+are 20 of them or more, in true outliers, as the referee does with rows and COUNT. None counts for more than 2. Where a
+sample has no row, a quantile is the sample's mean, a probability that of the whole sample, and there are no outliers.
+Gain is the sample's mean error over ours. A class is a function, with or without predicates, in one kind of scope; it
+is lost where the sample is better with 99% confidence (bootstrap by question). Scopes of fewer than 20 rows are asked
+for their intervals only.
 
 Bar: no class is lost, no interval that is called certain or exact misses the truth, no question fails.
 Writes benches/results/densities.json. Says so, and ends, where ../shared is absent.
@@ -108,6 +109,7 @@ def columns_of(source: Any, feature: str, random: np.random.Generator) -> Iterat
     away = float(random.choice(AWAY))
     far = f"[count(*) filter (where abs({feature} - middle) > {away} * deviation)]"
     yield Column("OUTLIERS", f"OUTLIERS({feature}, {away}) AS far", ("far",), far)
+    yield Column("OUTLIERS, share", f"OUTLIERS({feature}, {away}) AS some", ("some",), far)
 
 
 def questions_of(contest: ModuleType, truth: Any, seed: int) -> Iterator[Question]:
@@ -162,14 +164,15 @@ class Asking:
             true = want[at]
             if true is None or not all(map(number, true)):
                 continue
+            counts = enters and not (column.function == "OUTLIERS" and true[0] < LEAST)
             found = [answer[name] for name in column.names]
             missed, held = self._intervals(question, column, found, true)
-            if not enters:
+            if not counts:
                 self.points.append(Point(question, column.function, False, missed, held))
                 continue
-            sketch = self._error(question, column, [value.estimate for value in found], true, "rows")
+            sketch = self._error(question, column, [value.estimate for value in found], true, "rows", values)
             samples = [
-                self._error(question, column, self._grown(column, each[at]), true, table)
+                self._error(question, column, self._grown(column, each[at]), true, table, values)
                 for each, table in zip(have, self._truth.samples, strict=True)
             ]
             own = Point(question, column.function, True, missed, held, sketch, float(np.mean(samples)))
@@ -181,25 +184,29 @@ class Asking:
 
     def _grown(self, column: Column, values: Any) -> Any:
         """Outliers of a sample stand for those of all rows."""
-        if column.function != "OUTLIERS" or values is None:
+        if not column.function.startswith("OUTLIERS") or values is None:
             return values
         return [value * self._truth.n / self._truth.sample_rows for value in values]
 
-    def _scale(self, question: Question, column: Column, true: float) -> float:
+    def _scale(self, question: Question, column: Column, true: float, values: int) -> float:
         if column.function == "OUTLIERS":
             return float(max(true, 1))
+        if column.function == "OUTLIERS, share":
+            return float(values)
         return 1.0 if column.condition else float(self._truth.sigma[question.feature])
 
-    def _error(self, question: Question, column: Column, values: Any, true: list[float], table: str) -> float:
+    def _error(
+        self, question: Question, column: Column, found: Any, true: list[float], table: str, values: int
+    ) -> float:
         """The mean error of some columns; where there is no value, that of the best guess without the scope."""
         errors = []
-        for value, wanted in zip(values or [None] * len(true), true, strict=True):
+        for value, wanted in zip(found or [None] * len(true), true, strict=True):
             known = value if number(value) else self._guess(question, column, table)
-            errors.append(min(abs(known - wanted) / self._scale(question, column, wanted), MOST))
+            errors.append(min(abs(known - wanted) / self._scale(question, column, wanted, values), MOST))
         return float(np.mean(errors))
 
     def _guess(self, question: Question, column: Column, table: str) -> float:
-        if column.function == "OUTLIERS":
+        if column.function.startswith("OUTLIERS"):
             return 0.0
         if column.condition:
             return float(self._truth.one(f"select avg(coalesce({column.condition}, false)::int) from {table}")[0])
@@ -211,8 +218,8 @@ class Asking:
         """How many certain intervals missed, and whether those at 95% hold."""
         missed, held = 0, []
         for value, wanted in zip(found, true, strict=True):
-            scale = self._scale(question, column, wanted)
-            slack = 0.5 if column.function == "OUTLIERS" else 1e-6 * max(abs(wanted), scale)
+            scale = self._scale(question, column, wanted, 1)
+            slack = 0.5 if column.function.startswith("OUTLIERS") else 1e-6 * max(abs(wanted), scale)
             if value.guarantee in ("exact", "certain"):
                 whole = number(value.low) and number(value.high)
                 if not (whole and value.low - slack <= wanted <= value.high + slack):

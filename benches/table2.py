@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ import duckdb
 import numpy as np
 
 import synopsis as syn
-from _shared import DATA, ROOT, print_table, write_results
+from _shared import DATA, ROOT, machine_facts, print_table, write_results
 from accuracy import CASES, CONTEST, TITLES, referee, spec_of, truth_of
 from synopsis import plot
 from synopsis.core.errors import SynopsisError
@@ -291,9 +292,10 @@ How long each type of question takes in one process, warm, in milliseconds (medi
 
 The data are brazil_weather_2025: 1,203,130 rows of 485 stations with eight features. Each question is about a box
 around a random station and 20 to 60 days, {rounds} of each type, none asked before: the text is read and planned within
-the time. DuckDB answers the same from all rows, in memory, with two threads, and answers exactly; `-`
-stands where SQL has no words for it. The times of the paper are those of its Table 2, on other machines, data and
-languages: their lookups of one vertex in memory, without text, plan or intervals.
+the time. DuckDB answers the same from all rows, in memory, with two threads, and answers exactly; `-` stands where SQL
+has no words for it. The times of the paper are those of its Table 2, on other machines, data and languages: lookups of
+one vertex in memory, without text, plan or intervals. Ours and DuckDB's were measured on {cores} cores with a load of
+{load:.0f}: so many processes wanted to run, ours among them, and all had to wait.
 
 {table}
 {notes}
@@ -319,18 +321,21 @@ def page_of(figures: dict[str, Any]) -> str:
         for share in shares:
             found = figures[share][kind.name]
             cells += [_shown(found.get(name)) for name in ("p50", "p99")]
-            if "words" in found:
-                times = f"{found['refused']} times" if "refused" in found else "always"
-                notes.append(f"- {kind.name} at {TITLES[float(share)]} was refused {times}: {found['words']}")
+            if "refused" in found:
+                times = f"{found['refused']} questions at {TITLES[float(share)]} were refused"
+                notes.append(f"- {kind.name}: {times}, the last because {found['words']}")
+        if all("p50" not in figures[share][kind.name] for share in shares):
+            notes.append(f"- {kind.name}: {figures[shares[0]][kind.name]['words'].rpartition(': ')[2]}")
         rival = figures["duckdb"].get(kind.name) or {}
         cells += [_shown(rival.get(name)) for name in ("p50", "p99")] + [kind.paper or "-"]
         lines.append("| " + " | ".join(cells) + " |")
     told = "\n" + "\n".join(notes) + "\n" if notes else ""
-    return PAGE_TEXT.format(rounds=figures["rounds"], table="\n".join(lines), notes=told)
+    facts = {"rounds": figures["rounds"], "cores": figures["machine"]["cores"], "load": figures["load"]}
+    return PAGE_TEXT.format(**facts, table="\n".join(lines), notes=told)
 
 
 def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def main() -> int:
@@ -350,7 +355,8 @@ def main() -> int:
 
     rows = rows_in_memory()
     ground = Ground.of(rows)
-    figures: dict[str, Any] = {"rounds": options.rounds}
+    figures: dict[str, Any] = {"rounds": options.rounds, "machine": machine_facts()}
+    loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as temporary:
         folder, sketches = options.keep or Path(temporary), {}
         try:
@@ -364,7 +370,10 @@ def main() -> int:
             session.stop()
         for share, sketch in sketches.items():
             figures[share] = {kind.name: measured(kind, sketch, ground, options.rounds) for kind in KINDS}
+    loads.append(os.getloadavg()[0])
     figures["duckdb"] = {kind.name: duck(kind, rows, ground, options.rounds) for kind in KINDS}
+    loads.append(os.getloadavg()[0])
+    figures["load"] = round(float(np.mean(loads)), 1)
     table = []
     for kind in KINDS:
         each = [figures[share][kind.name] for share in sketches] + [figures["duckdb"][kind.name] or {}]

@@ -12,7 +12,7 @@ from synopsis.core.errors import BadQuery, NotKept, nearest
 from synopsis.query import terms as terms_of
 from synopsis.query import tree
 from synopsis.query.naming import find
-from synopsis.query.predicates import EVERYTHING
+from synopsis.query.predicates import EVERYTHING, Leaf, positive
 from synopsis.query.predictions import moments_of
 from synopsis.query.scoping import Part, conjuncts, feature_of, on_features, parts_of, where_of
 from synopsis.query.terms import Where
@@ -49,6 +49,7 @@ class Statistic(Placed):
     only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
     away: float | None = None  #: of outliers: how many standard deviations
     rounded: bool = True  #: of a count: to whole rows; what shares are made of is not
+    by_paths: bool = False  #: of a count: by paths alone, as what it is a part of, or the whole of, is known
 
     @property
     def is_count(self) -> bool:
@@ -237,8 +238,9 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 return _of_sample(operand, features, only)
             if operand.condition is not None:
                 held = parts_of(terms_of.All((where, _filter(operand.condition, layout))))
-                every = Statistic("count", only=only, rounded=False, place=operand.place)
-                return Computed("share", replace(every, only=held), every)
+                by_paths = not all(isinstance(positive(part.condition), Leaf) for part in held)
+                some = Statistic("count", only=held, rounded=False, by_paths=by_paths, place=operand.place)
+                return Computed("share", some, replace(some, only=only))
             if operand.function == "predict":
                 if len(set(named)) < len(named):
                     raise BadQuery("PREDICT takes every feature once", *operand.where)

@@ -140,6 +140,18 @@ class Estimates:
         """Rows in scope that satisfy the clause."""
         return self._count
 
+    def count_by_paths(self) -> Floats:
+        """The same by paths alone, and one more whose features are independent, so that parts and wholes err alike."""
+        if self._anything:
+            return self.sample.total
+        paths, alone = np.diff(self.sample.paths.offset), self._expected
+        return np.where(paths > 0, (paths * self._live.total + alone) / (paths + 1), alone)
+
+    @property
+    def _expected(self) -> Floats:
+        """Rows that satisfy the clause where features are independent."""
+        return self.sample.added(self.sample.slots.rows * self._alone(self._clause))
+
     @cached_property
     def _count(self) -> Floats:
         sample = self.sample
@@ -156,10 +168,9 @@ class Estimates:
         """Rows that satisfy the clause though no path does: as many as independent features let expect (m), but with
         w rows to a path hardly more than w: 1 / (1/m + 1/w), the mean of m and no path seen by Bayes (Gamma, shape 1).
         """
-        sample = self.sample
-        alone, paths = sample.added(sample.slots.rows * self._alone(self._clause)), np.diff(sample.paths.offset)
+        alone, paths = self._expected, np.diff(self.sample.paths.offset)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(alone > 0.0, alone / (1.0 + alone * paths / sample.total), 0.0)
+            return np.where(alone > 0.0, alone / (1.0 + alone * paths / self.sample.total), 0.0)
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""

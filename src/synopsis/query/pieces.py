@@ -105,7 +105,8 @@ class Pieces:
         if asked.features:
             numbers = self.numbers(asked.features[0])
             return counted(numbers.count, low, high, self._at_95(numbers, "count_p95"), asked)
-        return counted(self.estimates.count(), low, high, self._at_95(self.estimates, "count_p95"), asked)
+        count = self.estimates.count_by_paths() if asked.by_paths else self.estimates.count()
+        return counted(count, low, high, self._at_95(self.estimates, "count_p95"), asked)
 
     def _of_one(self, asked: Statistic) -> Values:
         feature = asked.features[0]

@@ -99,7 +99,7 @@ class _Pooled:
 
     def __init__(self, parts: Sequence[Owned], groups: int) -> None:
         self._parts, self._groups = parts, groups
-        self._known: dict[tuple[str, tuple[int, ...]], _Each] = {}
+        self._known: dict[Statistic, _Each] = {}
 
     def statistic(self, asked: Statistic) -> Values:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -109,25 +109,23 @@ class _Pooled:
                 return self._of_one(asked)
             return self._of_spread(asked)
 
-    def _each(self, function: str, features: tuple[int, ...]) -> _Each:
-        if (function, features) not in self._known:
+    def _each(self, function: str, features: tuple[int, ...], by_paths: bool = False) -> _Each:
+        asked = Statistic(function, features, rounded=False, by_paths=by_paths)
+        if asked not in self._known:
             shape, is_count = (len(self._parts), self._groups), function == "count"
             number = np.zeros(shape) if is_count else np.full(shape, np.nan)
             down, up, low, high = (np.zeros(shape) for _ in range(4))
             for at, part in enumerate(self._parts):
                 own = np.flatnonzero(part.group >= 0)
                 if own.size:
-                    to, found = (
-                        part.group[own],
-                        part.pieces.statistic(Statistic(function, features, rounded=False)).take(own),
-                    )
+                    to, found = part.group[own], part.pieces.statistic(asked).take(own)
                     number[at, to], low[at, to], high[at, to] = found.estimate, found.low, found.high
                     down[at, to], up[at, to] = _sides(found)
-            self._known[function, features] = _Each(number, down, up, low, high)
-        return self._known[function, features]
+            self._known[asked] = _Each(number, down, up, low, high)
+        return self._known[asked]
 
     def _count(self, asked: Statistic) -> Values:
-        each = self._each("count", asked.features)
+        each = self._each("count", asked.features, asked.by_paths)
         estimate = each.number.sum(axis=0)
         sides = _added((each.down, each.up))
         return counted(estimate, each.low.sum(axis=0), each.high.sum(axis=0), _around(estimate, sides), asked)

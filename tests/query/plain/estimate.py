@@ -198,8 +198,8 @@ class Estimates:
 
     @property
     def _silent(self) -> bool:
-        """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+        """Whether no path tells of rows that satisfy the clause, so that features are taken to be independent."""
+        return not self._paths.weight.size or not float(self._mass.sum()) > 0.0
 
     def _alone(self, clause: Clause) -> Floats:
         """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
@@ -388,12 +388,13 @@ class Estimates:
     def _lucky(self, expected: Floats, key: Integers) -> Floats:
         days, covered = self._all_days, self._covered[:, None]
         kept = np.bincount(self._luck.stratum, minlength=self._rows.size)
-        usual = (self._rows / self._covered / np.maximum(kept, 1))[:, None]
+        usual = 2.0 * (self._rows / self._covered / np.maximum(kept, 1))[:, None]
         every = self._table(key, days.paths(days.weights(self._rows.size)).weight)
         inside = self._table(key, self._luck.weight) + covered * every
         table = inside + (inside + covered * usual) / (every + usual) * (expected / covered - every)
-        found = table.sum(axis=1, keepdims=True)
-        return table * np.where(found > 0.0, expected.sum(axis=1, keepdims=True) / np.where(found > 0.0, found, 1.0), 1.0)
+        table = np.where((inside > 1e-9).any(axis=1, keepdims=True), table, expected)
+        found, wanted = (np.maximum(each, 0.0).sum(axis=1, keepdims=True) for each in (table, expected))
+        return np.asarray(table * np.where(found > 0.0, wanted / np.where(found > 0.0, found, 1.0), 1.0))
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
@@ -403,7 +404,12 @@ class Estimates:
             return float(self._rows.sum())
         if isinstance(self._clause, Leaf):
             return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._mass.sum())
+        return self._unseen if self._silent else float(self._mass.sum())
+
+    @property
+    def _unseen(self) -> float:
+        alone, paths = float((self._rows * self._alone(self._clause)).sum()), self._paths.weight.size
+        return alone if not paths else 1.0 / (1.0 / alone + paths / float(self._rows.sum())) if alone else 0.0
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -419,7 +425,7 @@ class Estimates:
         variance = np.maximum(square - mean**2, 0.0)
         if self._exact(feature):
             mass = self._corrected(feature)[:, :-1] * share
-        elif not self._paths.weight.size:
+        elif self._silent:
             others = self._alone(parted(self._clause, feature)[1])
             mass = self._covered[:, None] * self._counts(feature)[:, :-1] * share * others[:, None]
         else:
@@ -447,7 +453,7 @@ class Estimates:
 
     def _paired(self, one: int, two: int) -> _Pair:
         first, second = self.of(one), self.of(two)
-        if not self._paths.weight.size:
+        if self._silent:
             return _independent(first, second)
         at, beside = self._live_key(one), self._live_key(two)
         bins = self._strata.bins
@@ -491,7 +497,8 @@ class Estimates:
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
         half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+        low = 0.0 if self._silent and not isinstance(self._clause, Leaf) else middle - half + skew
+        return within(count, max(low, 0.0), min(middle + half, total + self._edge))
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
@@ -832,7 +839,8 @@ class Numbers:
     @property
     def _unheard(self) -> bool:
         """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates._paths.weight.size
+        whole = self.estimates
+        return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
     def _sides(self, estimate: float, influence: Floats, noise: Floats) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
