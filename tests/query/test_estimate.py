@@ -125,7 +125,7 @@ def test_exact_counts_take_the_paths_luck_out():
 def test_a_condition_that_no_path_satisfies_is_answered_by_independent_features():
     odd = And((between(0, -math.inf, 9.0), between(1, 5.0, 6.0)))
     found = next(each for share in (0.02, 0.01, 0.005, 0.002) if not (each := estimates(odd, share=share))._live.total)
-    assert 0 < found.count() < PLACE.size / found._paths.weight.size
+    assert 0 < found.count() < PLACE.size / found.sample.paths.weight.size
     numbers = found.of(0)
     assert numbers.average < 9.0
     assert numbers.average_p95[0] <= numbers.average <= numbers.average_p95[1] <= 9.0
@@ -137,9 +137,9 @@ def test_values_of_other_days_are_not_thought_to_be_in_scope():
     values = np.where(early, 10.0, 30.0) + random.normal(0, 1, DAY.size)
     scales, kept = Scales.fit(values[None]), random.random(DAY.size) < 0.05
     strata = fitted(scales, PLACE, DAY // 30, DAY, scales.codes(values[None]), kept, BINS)
-    covered = (strata.day < 3).astype(float)
-    assert Estimates(strata, scales, (0,), covered, positive(EVERYTHING)).of(0).count == pytest.approx((DAY < 3).sum())
-    late = Estimates(strata, scales, (0,), covered, positive(Between(0, 29.5)))
+    sample = Sample(strata, scales, (0,), Covers.whole((strata.day < 3).astype(float), None, strata.day_kept))
+    assert single(sample, positive(EVERYTHING)).of(0).count == pytest.approx((DAY < 3).sum())
+    late = single(sample, positive(Between(0, 29.5)))
     assert late.count() < 10  # what the paths of all days lack is lacking in days that have such paths
 
 
