@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from synopsis.core.sizes import format_bytes
@@ -16,6 +17,7 @@ from synopsis.query.phrases import condition_of
 from synopsis.query.relation import Relation
 from synopsis.query.tree import EVERYTHING
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.members import Members, Opened
 from synopsis.sketch.summary import Summary
 from synopsis.sketches import Sketch
 from synopsis.store.store import State, Store
@@ -33,7 +35,9 @@ class Database(Sketch):
         watermark = None if latest_us is None else _EPOCH + timedelta(microseconds=latest_us)
         where = EVERYTHING if state.where is None else condition_of(state.where, ())
         super().__init__(
-            Relation(store.strands(state), store.summary(state), where), state.spec, AsOf(state.version, watermark)
+            Relation(store.strands(state), store.summary(state), where, store.members(state)),
+            state.spec,
+            AsOf(state.version, watermark),
         )
 
     def rejects(self) -> pa.Table:
@@ -52,6 +56,7 @@ class Database(Sketch):
             "sketch_bytes": self.nbytes,
             "stored_bytes": self._store.stored_bytes(),
             **(self._info_of_strands() if self.summary is None else _info_of(self.summary, self.layout)),
+            **({} if self.relation.members is None else {"members": _info_of_members(self.relation.members)}),
             "batches": [asdict(batch) for batch in self._store.batches()],
         }
 
@@ -80,6 +85,18 @@ class Database(Sketch):
     def __repr__(self) -> str:
         grain = self.layout.grain if self.summary is None else self.summary.grain
         return f"<synopsis of {self.rows:,} rows at {self._store.place}: {grain}, {format_bytes(self.nbytes)}>"
+
+
+def _info_of_members(members: Members) -> dict[str, Any]:
+    everywhere = np.arange(len(members.spans))
+    marks = None if members.marks is None else Opened(members).marks_of(everywhere)
+    return {
+        "entity": members.entity,
+        "grain": members.spans.layout.grain,
+        "spans": len(members.spans),
+        "bytes": members.nbytes,
+        "false_positive_rate": None if marks is None or members.marks is None else members.marks.rate(marks.size),
+    }
 
 
 def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:

@@ -216,7 +216,7 @@ class Sketch:
         where = None if relation.where == EVERYTHING else plain_condition(relation.where)
         watermark = None if self.as_of is None or self.as_of.watermark is None else self.as_of.watermark
         watermark_us = None if watermark is None else (watermark - _EPOCH) // timedelta(microseconds=1)
-        save(Store(os.fspath(to)), self.spec, relation.strands, relation.summary, where, watermark_us)
+        save(Store(os.fspath(to)), self.spec, relation.strands, relation.summary, relation.members, where, watermark_us)
 
     def __repr__(self) -> str:
         grain = self.layout.grain if self.summary is None else self.summary.grain

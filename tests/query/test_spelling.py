@@ -55,8 +55,10 @@ from synopsis.query.tree import (
     Or,
     Order,
     Question,
+    SetOf,
     TimeIs,
     Within,
+    has_set,
 )
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
@@ -306,7 +308,11 @@ aggregates = st.builds(
     st.one_of(
         st.just(Aggregate("count")),
         st.builds(Aggregate, st.just("quantile"), st.tuples(names), shares),
-        simple.map(lambda condition: Aggregate("probability", condition=condition)),
+        st.builds(
+            lambda function, condition: Aggregate(function, condition=condition),
+            st.sampled_from(["probability", "frequency", "contains"]),
+            simple,
+        ),
         st.builds(lambda name, away: Aggregate("outliers", (name,), numbers=(away,)), names, st.floats(0.1, 9.0)),
         of_others.map(
             lambda found: Aggregate(
@@ -316,13 +322,28 @@ aggregates = st.builds(
         *(
             st.builds(Aggregate, st.just(function), st.tuples(*[names] * max(counts)))
             for function, counts in FUNCTIONS.items()
-            if function not in ("quantile", "probability", "outliers", "predict")
+            if counts != (0,) and function not in ("quantile", "outliers", "predict")
+        ),
+    ),
+    st.none() | simple,
+)
+sets = st.builds(
+    lambda found, only: replace(found, only=only),
+    st.one_of(
+        st.builds(SetOf, st.just("cardinality"), names),
+        st.one_of(st.tuples(cells), st.tuples(buckets, bins)).map(lambda keys: SetOf("cardinality", keys=keys)),
+        st.builds(lambda name, text: SetOf("contains", name, text=text), st.none() | names, st.text(max_size=8)),
+        st.builds(
+            lambda function, name, scopes: SetOf(function, name, scopes=scopes),
+            st.sampled_from(["common", "only"]),
+            names,
+            st.tuples(simple, simple),
         ),
     ),
     st.none() | simple,
 )
 operands: st.SearchStrategy[Operand] = st.recursive(
-    st.one_of(aggregates, numbers.map(Number)),
+    st.one_of(aggregates, sets, numbers.map(Number)),
     lambda inner: st.builds(Arithmetic, st.sampled_from(OPERATORS), inner, inner),
     max_leaves=6,
 )
@@ -334,8 +355,12 @@ def has_statistic(operand: Operand) -> bool:
     return isinstance(operand, Aggregate)
 
 
+def is_threshold(operand: Operand) -> bool:
+    return has_statistic(operand) and not has_set(operand)
+
+
 statistics = operands.filter(lambda operand: not isinstance(operand, Number))
-thresholds = st.one_of(numbers, operands.filter(has_statistic))
+thresholds = st.one_of(numbers, operands.filter(is_threshold))
 first_us, last_us = ((end - datetime(1970, 1, 1)) // timedelta(microseconds=1) for end in (datetime.min, datetime.max))
 zones = st.sampled_from([None, "UTC", "Europe/Paris", "America/Port-au-Prince", "Etc/GMT+5"])
 moments = st.one_of(
@@ -434,8 +459,15 @@ def test_a_column_without_a_name_is_named_as_sql_would(function: str, one: Name,
     if function in ("outliers", "predict"):
         assume(function != "predict" or one.text.lower() != two.text.lower())
         expression = replace(expression, numbers=(share + 0.5,))
-    elif function == "probability":
+    elif FUNCTIONS[function] == (0,):
         expression = replace(expression, condition=FeatureBetween(one, 0.0, share), only=Not(FeatureNull(two)))
+    assert read(f"SELECT {written(expression)}").items == (Item(written(expression), expression),)
+
+
+@given(sets)
+@example(SetOf("contains", Name("location"), text="x"))
+@example(SetOf("contains", Name("time"), text="2025-01-01"))
+def test_a_set_without_a_name_is_named_as_sql_would(expression: SetOf) -> None:
     assert read(f"SELECT {written(expression)}").items == (Item(written(expression), expression),)
 
 

@@ -19,10 +19,12 @@ from synopsis.core.errors import BadTarget, BudgetTooSmall, SpecDiffers
 from synopsis.core.spec import Spec
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
-from synopsis.spark import build
+from synopsis.spark.aggregate import Outcome
+from synopsis.spark.batches import Adding
+from synopsis.spark.stranding import commit_strands
 from synopsis.store.codec import to_table
 from synopsis.store.files import new_attempt, write_file
-from synopsis.store.store import Batch, Store
+from synopsis.store.store import Store
 from synopsis.testing.rows import Rows
 from synopsis.testing.strategies import close
 
@@ -54,10 +56,11 @@ def add(place: Path, rows: Rows, batch: str, layout: Layout = DAYS, spec: Spec =
     files = (write_file(to_table(rows.strands(layout)), store.sketch_place, attempt),)
     aside = pa.table({"batch": [batch], "attempt": [attempt], "reason": ["no place"], "row": ["{}"]})
     rejects = (write_file(aside, store.rejects_place, attempt),)
-    facts = Batch(batch, len(rows), {"no place": 1})
+    outcome = Outcome(files, len(rows), {"no place": 1})
+    adding = Adding(None, None, spec, store, batch, "rows", attempt, False, None, 0.0)  # Spark is done
     committed: tuple = ()
     try:
-        strands, committed = build._commit(store, spec, layout, files, facts, rejects, attempt)
+        strands, _, committed = commit_strands(adding, layout, outcome, rejects, None)
     finally:
         store.discard(attempt, committed, was_there=False)
     return strands

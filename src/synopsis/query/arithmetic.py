@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.values import EXACT, HEURISTIC, Values
+from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, Values
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,17 @@ def combined(operator: str, one: Values, other: Values) -> Values:
     guarantee = np.where(bounded, np.maximum(one.guarantee, other.guarantee), HEURISTIC).astype(np.int8)
     low, high = (np.where(bounded, end, np.nan) for end in (low, high))
     return Values(estimate, np.minimum(low, estimate), np.maximum(high, estimate), guarantee, _p95(likely, exact))
+
+
+def present(count: Values) -> Values:
+    """Whether there may be rows, from how many there are: 0 is sure, 1 where some surely are.
+
+    >>> three = constant(3.0, 1)
+    >>> present(three)[0]
+    Value(1 exact)
+    """
+    low, high = (np.asarray(end > 0, np.int64) for end in (count.low, count.high))
+    return Values(high, low, high, np.where(low == high, EXACT, CERTAIN).astype(np.int8))
 
 
 def _floats(numbers: NDArray[Any]) -> Floats:

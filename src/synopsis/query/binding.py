@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from synopsis.core.errors import BadQuery, NotKept, nearest
+from synopsis.grid.geohash import BITS_PER_CHARACTER
 from synopsis.query import terms as terms_of
 from synopsis.query import tree
 from synopsis.query.naming import find
@@ -35,6 +36,7 @@ from synopsis.query.tree import (
     Place,
     Placed,
     Question,
+    SetOf,
 )
 from synopsis.sketch.layout import Layout
 
@@ -90,9 +92,20 @@ class Predicted:
         return tuple(Statistic(function, features, only=self.only) for function, features in found)
 
 
-Operand = Statistic | Computed | Predicted | float
+@dataclass(frozen=True, slots=True)
+class Membership(Placed):
+    """How many different entities or keys there are, or whether an entity is there."""
+
+    function: str
+    name: str | None = None  #: what entities are called; None: whatever they are
+    keys: tuple[Keyed, ...] = ()  #: what is counted instead of entities
+    text: str | None = None  #: the entity that may be there
+    scopes: tuple[tuple[Part, ...], ...] = ()  #: where and when; none: as the question
+
+
+Operand = Statistic | Computed | Predicted | Membership | float
 Keyed = CellKey | BucketKey | Binned
-Source = Statistic | Computed | Predicted | Keyed
+Source = Statistic | Computed | Predicted | Membership | Keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +158,15 @@ class Plan:
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
         """All statistics that the answer needs, each once."""
+        return tuple(each for each in self._needed if isinstance(each, Statistic))
+
+    @cached_property
+    def memberships(self) -> tuple[Membership, ...]:
+        """All that is asked of entities and different keys, each once."""
+        return tuple(each for each in self._needed if isinstance(each, Membership))
+
+    @cached_property
+    def _needed(self) -> tuple[Statistic | Membership, ...]:
         operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, Keyed)]
         operands += [source for source, _ in self.order if not isinstance(source, Keyed)]
         conditions = [] if self.having is None else [self.having]
@@ -156,11 +178,11 @@ class Plan:
                     conditions.append(condition)
                 case Every(conditions=parts) | Some(conditions=parts):
                     conditions += parts
-        found: dict[Statistic, None] = {}
+        found: dict[Statistic | Membership, None] = {}
         operands.reverse()
         while operands:
             operand = operands.pop()
-            if isinstance(operand, Statistic):
+            if isinstance(operand, Statistic | Membership):
                 found[operand] = None
             elif isinstance(operand, Computed):
                 operands += [operand.right, operand.left]
@@ -228,6 +250,8 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
         case Arithmetic():
             left, right = (_operand(each, layout, where) for each in (operand.left, operand.right))
             return Computed(operand.operator, left, right)
+        case SetOf():
+            return _membership(operand, layout, where)
         case Aggregate():
             named = tuple(feature_of(name, layout) for name in operand.arguments)
             features = tuple(sorted(named))
@@ -238,6 +262,9 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 return _of_sample(operand, features, only)
             if operand.condition is not None:
                 held = parts_of(terms_of.All((where, _filter(operand.condition, layout))))
+                if operand.function != "probability":
+                    rows = Statistic("count", only=held, place=operand.place)
+                    return rows if operand.function == "frequency" else Computed("present", rows, 0.0)
                 by_paths = not all(isinstance(positive(part.condition), Leaf) for part in held)
                 some = Statistic("count", only=held, rounded=False, by_paths=by_paths, place=operand.place)
                 return Computed("share", some, replace(some, only=only))
@@ -247,6 +274,23 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 return Predicted(named[0], named[1:], operand.numbers, only)
             away = operand.numbers[0] if operand.function == "outliers" else None
             return Statistic(operand.function, features, operand.share, only, away, place=operand.place)
+
+
+def _membership(asked: SetOf, layout: Layout, where: Where) -> Membership:
+    """A set bound: a name is a feature's, whose bins are meant, or `location`, or else the entities'."""
+    if asked.only is not None:
+        where = terms_of.All((where, _filter(asked.only, layout)))
+    scopes = tuple(parts_of(terms_of.All((where, _filter(each, layout)))) for each in asked.scopes)
+    if asked.only is not None and not scopes:
+        scopes = (parts_of(where),)
+    keys, name = tuple(_keyed(key, layout) for key in asked.keys), asked.name
+    if asked.function == "cardinality" and name is not None:
+        if find(name.text, list(layout.features)) is not None:
+            keys, name = (Binned(feature_of(name, layout)),), None
+        elif name.text.lower() == "location":
+            keys, name = (CellKey(max(layout.bits // BITS_PER_CHARACTER, 1), place=asked.place),), None
+    called = None if name is None else name.text
+    return Membership(asked.function, called, keys, asked.text, scopes, place=asked.place)
 
 
 def _of_sample(operand: Aggregate, features: tuple[int, ...], only: tuple[Part, ...] | None) -> Operand:

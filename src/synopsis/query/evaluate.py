@@ -107,31 +107,41 @@ def answer_of(
     layout = relation.layout
     if relation.where != And():
         question = replace(question, scope=under(relation.where, question.scope))
-    planned = planning_of(relation.strands, relation.summary, strict=strict, cut=cut)
-    answering = answering_of(relation.strands, relation.summary)
+    planned = planning_of(relation, strict=strict, cut=cut)
+    answering = answering_of(relation)
     if relation.summary is not None and thresholds(question.scope):
         return finish(*answered(question, layout, planned, answering), layout)
     asked = planned(plan(question, layout, text))
     return finish(asked, answering(asked), layout)
 
 
-def planning_of(
-    strands: Strands, summary: Summary | None, *, strict: bool = False, cut: str | None = None
-) -> Callable[[Plan], Plan]:
+def planning_of(relation: Relation, *, strict: bool = False, cut: str | None = None) -> Callable[[Plan], Plan]:
     """Who makes of a plan one that the sketch can answer."""
 
     def planned(asked: Plan) -> Plan:
         asked = asked if cut is None else replace(asked, cut=cut)
-        return settled(asked, strands, summary, strict) if asked.groups else asked
+        return settled(asked, relation.strands, relation.summary, strict) if asked.groups else asked
 
     return planned
 
 
-def answering_of(strands: Strands, summary: Summary | None) -> Callable[[Plan], Found]:
-    """Who finds the statistics of a plan: the summary where there is one, else the strands."""
-    if summary is None:
-        return lambda asked: filtered(asked, lambda each: of_strands(strands, each))
-    return lambda asked: filtered(asked, lambda each: paths.of_summary(summary, strands.layout, each))
+def answering_of(relation: Relation) -> Callable[[Plan], Found]:
+    """Who finds the statistics of a plan: the summary where there is one, else the strands; members know who."""
+    strands, summary = relation.strands, relation.summary
+
+    def statistics(asked: Plan) -> Found:
+        if summary is None:
+            return filtered(asked, lambda each: of_strands(strands, each))
+        return filtered(asked, lambda each: paths.of_summary(summary, strands.layout, each))
+
+    def found(asked: Plan) -> Found:
+        if not asked.memberships:
+            return statistics(asked)
+        from synopsis.query.memberships import Asking  # and with it the sketches of sets, which few questions need
+
+        return Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found()
+
+    return found
 
 
 def of_strands(strands: Strands, asked: Plan) -> Found:

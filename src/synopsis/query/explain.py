@@ -78,7 +78,7 @@ def explain(
 def _explained(relation: Relation, question: Question, parsed: float) -> Explanation:
     strands, summary, layout = relation.strands, relation.summary, relation.layout
     question = replace(question, scope=under(relation.where, question.scope))
-    answering, planned = answering_of(strands, summary), planning_of(strands, summary)
+    answering, planned = answering_of(relation), planning_of(relation)
     marks = [time.perf_counter()]
     if summary is not None and thresholds(question.scope):
         asked, found = answered(question, layout, planned, answering)

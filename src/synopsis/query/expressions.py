@@ -16,6 +16,7 @@ from synopsis.query.nodes import arguments_of, bare, number_of, parts_of
 from synopsis.query.texts import ARITHMETIC
 from synopsis.query.tree import (
     FUNCTIONS,
+    SETS,
     Aggregate,
     And,
     Arithmetic,
@@ -33,13 +34,15 @@ from synopsis.query.tree import (
     Number,
     Operand,
     Or,
+    SetOf,
+    is_alike,
 )
 from synopsis.query.wheres import COMPARISONS, SPELLINGS, Conditions
 
 #: Functions that are several quantiles.
 SHARES: Final = {"QUARTILES": (0.25, 0.5, 0.75), "DECILES": tuple(tenth / 10 for tenth in range(1, 10))}
 _KEYS: Final = ("CELL", "BUCKET", "BIN")
-_KNOWN: Final = (*(name.upper() for name in FUNCTIONS), "MEDIAN", *SHARES, *_KEYS)
+_KNOWN: Final = (*(name.upper() for name in (*FUNCTIONS, *SETS)), "MEDIAN", *SHARES, *_KEYS)
 _ARITY: Final = {(0, 1): "* or one feature", (1,): "one feature", (2,): "two features"}
 
 
@@ -74,6 +77,8 @@ class Expressions(Conditions):
             return BucketKey(*self._span(node, arguments), place=place)
         if name == "BIN":
             return BinKey(*self._binned(node, arguments), place=place)
+        if name in _OF_SETS:
+            return _OF_SETS[name](self, node, arguments)
         if name not in SPELLINGS:
             hint = nearest(name, _KNOWN) or ";"
             raise self.bad(f"this release has no function {name}{hint} it has {', '.join(_KNOWN)}", self.start(node))
@@ -83,7 +88,10 @@ class Expressions(Conditions):
         if function == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             return Aggregate(function, place=place)
         if any(isinstance(argument, exp.Distinct) for argument in arguments):
-            raise self.refused("DISTINCT")
+            raise self.bad(
+                "DISTINCT values are not kept: CARDINALITY(x) counts entities, cells and bins of features",
+                self.start(node),
+            )
         share = None
         if function == "quantile":
             share, arguments = self._share(node, name, arguments)
@@ -123,10 +131,73 @@ class Expressions(Conditions):
             raise self.bad("PREDICT takes every feature once", self.start(node))
         return Aggregate("predict", tuple(names), numbers=tuple(numbers), place=self.place(self.start(node)))
 
-    def _filtered(self, node: exp.Filter) -> Aggregate:
+    def _frequency(self, node: exp.Expr, arguments: list[exp.Expr]) -> Aggregate:
+        """FREQUENCY(temp_c = 21, rh = 80): rows that have all of these."""
+        takes = "FREQUENCY takes what rows have, as in FREQUENCY(temp_c = 21, rh BETWEEN 80 AND 90)"
+        return Aggregate("frequency", condition=self._all(node, arguments, takes), place=self.place(self.start(node)))
+
+    def _contains(self, node: exp.Expr, arguments: list[exp.Expr]) -> Aggregate | SetOf:
+        """CONTAINS(temp_c = 21, rh = 80) of rows, CONTAINS(station = 'A652') or CONTAINS('A652') of entities."""
+        place, first = self.place(self.start(node)), arguments[0] if len(arguments) == 1 else None
+        if isinstance(first, exp.Literal) and first.is_string:
+            return SetOf("contains", text=first.this, place=place)
+        if isinstance(first, exp.EQ | exp.PropertyEQ):
+            name, value = first.this, first.expression
+            is_text = isinstance(value, exp.Literal) and value.is_string
+            entity = self._entity(name) if is_text and isinstance(name, exp.Column | exp.Identifier) else None
+            if entity is not None and (entity.quoted or entity.text.lower() not in ("location", "time")):
+                return SetOf("contains", entity, text=value.this, place=place)
+        takes = "CONTAINS takes values of features, as in CONTAINS(temp_c = 21, rh = 80), or one entity in quotes"
+        return Aggregate("contains", condition=self._all(node, arguments, takes), place=place)
+
+    def _all(self, node: exp.Expr, arguments: list[exp.Expr], takes: str) -> Condition:
+        """Conditions that stand side by side as arguments: all of them hold."""
+        if not arguments:
+            raise self.bad(takes, self.start(node))
+        parts = [
+            self.condition(
+                exp.EQ(this=exp.column(each.this.copy()), expression=each.expression.copy())
+                if isinstance(each, exp.PropertyEQ)
+                else each
+            )
+            for each in arguments
+        ]
+        return parts[0] if len(parts) == 1 else And(tuple(parts), place=self.place(self.start(node)))
+
+    def _cardinality(self, node: exp.Expr, arguments: list[exp.Expr]) -> SetOf:
+        """CARDINALITY(station), CARDINALITY(CELL(4)), CARDINALITY(BIN(temp_c), BIN(rh))."""
+        place = self.place(self.start(node))
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Column):
+            return SetOf("cardinality", self._entity(arguments[0]), place=place)
+        keys = [self.expression(each) if self.function_name(each) in _KEYS else None for each in arguments]
+        found = tuple(each for each in keys if isinstance(each, Key))
+        if not found or len(found) < len(keys):
+            takes = (
+                "CARDINALITY takes the entity's name, as in CARDINALITY(station), or keys, as in CARDINALITY(CELL(4))"
+            )
+            raise self.bad(takes, self.start(node))
+        if any(is_alike(one, other) for at, one in enumerate(found) for other in found[:at]):
+            raise self.bad("CARDINALITY takes one CELL, one BUCKET, and one BIN of each feature", self.start(node))
+        return SetOf("cardinality", keys=found, place=place)
+
+    def _several(self, node: exp.Expr, arguments: list[exp.Expr]) -> SetOf:
+        """COMMON(station, here, there): entities in all of these scopes; ONLY(station, here, there): not there."""
+        word = self.function_name(node) or ""
+        if len(arguments) < 3 or not isinstance(arguments[0], exp.Column):
+            takes = f"as in {word}(station, location LIKE '6g%', location LIKE '6f%')"
+            raise self.bad(f"{word} takes the entity's name and two scopes or more, {takes}", self.start(node))
+        scopes = tuple(map(self.condition, arguments[1:]))
+        return SetOf(word.lower(), self._entity(arguments[0]), scopes=scopes, place=self.place(self.start(node)))
+
+    def _entity(self, node: exp.Expr) -> Name:
+        """A name that need not be a feature's."""
+        column = node if isinstance(node, exp.Column) else exp.column(node.copy())
+        return Name(column.name, bool(column.this.quoted), place=self.place(self.start(node)))
+
+    def _filtered(self, node: exp.Filter) -> Aggregate | SetOf:
         """A statistic of some of a group's rows: MEAN(rh) FILTER (WHERE location LIKE '6g%')."""
         found = self.expression(node.this)
-        if not isinstance(found, Aggregate):
+        if not isinstance(found, Aggregate | SetOf):
             raise self.bad("FILTER goes behind one statistic, as in MEAN(rh) FILTER (WHERE rh > 80)", self.start(node))
         return replace(found, only=self.condition(node.expression.this))
 
@@ -232,8 +303,17 @@ class Expressions(Conditions):
         return self.name_of(arguments[0]), width
 
 
+#: What counts entities and keys.
+_OF_SETS: Final[dict[str, Callable[[Expressions, exp.Expr, list[exp.Expr]], SetOf]]] = {
+    "CARDINALITY": Expressions._cardinality,
+    "COMMON": Expressions._several,
+    "ONLY": Expressions._several,
+}
+
 #: What takes something else than features and shares.
-_OWN: Final[dict[str, Callable[[Expressions, exp.Expr, list[exp.Expr]], Aggregate]]] = {
+_OWN: Final[dict[str, Callable[[Expressions, exp.Expr, list[exp.Expr]], Aggregate | SetOf]]] = {
+    "frequency": Expressions._frequency,
+    "contains": Expressions._contains,
     "probability": Expressions._probability,
     "outliers": Expressions._outliers,
     "predict": Expressions._predict,

@@ -24,17 +24,17 @@ def filtered(asked: Plan, answering: Answering) -> Found:
     """The statistics of a plan, filtered or not. Cost: that of one question more for each different filter."""
     if not any(each.only for each in asked.statistics):
         return answering(asked)
-    main = answering(_of(asked, asked.parts, [each for each in asked.statistics if each.only is None]))
+    main = answering(alone(asked, asked.parts, [each for each in asked.statistics if each.only is None]))
     values = {each: main.values[each] for each in asked.statistics if each.only is None}
     for only in dict.fromkeys(each.only for each in asked.statistics if each.only is not None):
         wanted = [each for each in asked.statistics if each.only == only]
-        found = answering(_of(asked, only, [replace(each, only=None) for each in wanted]))
+        found = answering(alone(asked, only, [replace(each, only=None) for each in wanted]))
         rows = main.rows_of(found)
         values |= {each: aligned(found.values[replace(each, only=None)], rows, each) for each in wanted}
     return replace(main, values=values)
 
 
-def _of(asked: Plan, parts: tuple[Part, ...], wanted: list[Statistic]) -> Plan:
+def alone(asked: Plan, parts: tuple[Part, ...], wanted: list[Statistic]) -> Plan:
     """A plan for some statistics alone; without any, for how many rows there are."""
     columns = tuple((str(at), each) for at, each in enumerate(wanted or [Statistic("count")]))
     return replace(asked, columns=columns, parts=parts, order=(), limit=None, having=None)

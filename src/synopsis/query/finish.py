@@ -18,7 +18,7 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
 from synopsis.query.answer import Answer, BinKeys, BucketKeys, CellKeys, Column
-from synopsis.query.arithmetic import combined, constant
+from synopsis.query.arithmetic import combined, constant, present
 from synopsis.query.binding import (
     Binned,
     Compared,
@@ -27,6 +27,7 @@ from synopsis.query.binding import (
     Fails,
     Having,
     Keyed,
+    Membership,
     Operand,
     Plan,
     Predicted,
@@ -59,6 +60,8 @@ class Found:
     keys: Mapping[Keyed, Integers]  #: cells, ordinals of buckets, numbers of bins
     values: Mapping[Statistic, Values]
     binned: Mapping[Binned, tuple[Floats, Floats]] = field(default_factory=dict)  #: the ends of bins
+    memberships: Mapping[Membership, Values] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  #: what goes with memberships
 
     def rows_of(self, other: Found) -> NDArray[np.intp]:
         """Where each of these groups stands in another answer with the same keys; -1 where it has none."""
@@ -80,6 +83,10 @@ class Found:
         """A column of numbers."""
         if isinstance(operand, Statistic):
             return self.values[operand]
+        if isinstance(operand, Membership):
+            return self.memberships[operand]
+        if isinstance(operand, Computed) and operand.operator == "present":
+            return present(self.of(operand.left))
         if isinstance(operand, Computed):
             return combined(operand.operator, self.of(operand.left), self.of(operand.right))
         if isinstance(operand, Predicted):
@@ -97,7 +104,7 @@ def finish(asked: Plan, found: Found, layout: Layout) -> Answer:
     rows = rows[: asked.limit]
     columns = {name: _column(source, found, rows, layout) for name, source in asked.columns}
     fits = [_fit(name, source, found) for name, source in asked.columns if isinstance(source, Predicted)]
-    return Answer(columns, notes=(*asked.notes, *fits))
+    return Answer(columns, notes=(*asked.notes, *found.notes, *fits))
 
 
 def _fit(name: str, source: Predicted, found: Found) -> str:

@@ -33,6 +33,7 @@ from synopsis.query.tree import (
     Number,
     Operand,
     Or,
+    SetOf,
 )
 from synopsis.query.values import Values
 
@@ -82,7 +83,7 @@ class _Table:
                 if not isinstance(found, Values):
                     raise BadQuery(f"{operand} is a key, not a number", *operand.where)
                 return found
-            case Aggregate():
+            case Aggregate() | SetOf():
                 raise BadQuery(
                     f"{operand} is no column; statistics stand in the questions that are joined", *operand.where
                 )

@@ -43,6 +43,7 @@ from synopsis.query.plain import (
 from synopsis.query.shapes import checked
 from synopsis.query.tree import (
     FUNCTIONS,
+    SETS,
     Aggregate,
     And,
     Arithmetic,
@@ -66,11 +67,14 @@ from synopsis.query.tree import (
     Number,
     Operand,
     Or,
+    SetOf,
     TimeIs,
     Within,
+    has_set,
+    is_alike,
 )
 
-_EXPRESSIONS: Final = (*FUNCTIONS, *KEYS, *OPERATORS)
+_EXPRESSIONS: Final = (*FUNCTIONS, *SETS, *KEYS, *OPERATORS)
 _OF_FEATURES: Final = (*COMPARISONS, "between", "in", "is")
 ONE: Final = 'a statistic such as {"mean": "temp_c"}, {"cell": 4} or {"bucket": "1mo"}'
 _OPERAND: Final = 'a number or a statistic such as {"mean": "temp_c"}'
@@ -91,7 +95,7 @@ def expression_of(plain: object, path: Path) -> Expression:
     found = _one(word, inner, path)
     if only is None:
         return found
-    if not isinstance(found, Aggregate):
+    if not isinstance(found, Aggregate | SetOf):
         raise refused((*path, "where"), 'goes with one statistic, as in {"mean": "rh", "where": {"rh": {">": 80}}}')
     return replace(found, only=only)
 
@@ -111,6 +115,8 @@ def _one(word: str, inner: object, path: Path) -> Expression:
         return _bucket(inner, at)
     if word == "bin":
         return _bin(inner, at)
+    if word in SETS:
+        return _cardinality(inner, at) if word == "cardinality" else _several(word, inner, at)
     if word not in FUNCTIONS:
         raise unknown(path, "function", word, _EXPRESSIONS)
     if word == "count" and isinstance(inner, str) and inner == "*":
@@ -164,6 +170,37 @@ def _quantile(plain: object, path: Path) -> Aggregate:
 
 def _probability(plain: object, path: Path) -> Aggregate:
     return Aggregate("probability", condition=condition_of(plain, path))
+
+
+def _frequency(plain: object, path: Path) -> Aggregate:
+    return Aggregate("frequency", condition=condition_of(plain, path))
+
+
+def _contains(plain: object, path: Path) -> Aggregate | SetOf:
+    """What rows have, or one entity in a list, perhaps behind the name of entities."""
+    if not isinstance(plain, list | tuple):
+        return Aggregate("contains", condition=condition_of(plain, path))
+    takes = 'a condition, or an entity, as in ["station", "A652"]'
+    *name, entity = (text_of(*each, takes) for each in parts_of(plain, path, takes, most=2))
+    return SetOf("contains", Name(name[0]) if name else None, text=entity)
+
+
+def _cardinality(plain: object, path: Path) -> SetOf:
+    takes = 'the entity\'s name, as in "station", or keys, as in {"cell": 4}'
+    if isinstance(plain, str):
+        return SetOf("cardinality", Name(text_of(plain, path, takes)))
+    given = parts_of(plain, path, takes) if isinstance(plain, list | tuple) else [(plain, path)]
+    keys = tuple(expression_of(*each) for each in given)
+    found = tuple(each for each in keys if isinstance(each, Key))
+    if len(found) < len(keys) or any(is_alike(one, other) for at, one in enumerate(found) for other in found[:at]):
+        raise refused(path, f"takes {takes}: one cell, one bucket, and one bin of each feature")
+    return SetOf("cardinality", keys=found)
+
+
+def _several(word: str, plain: object, path: Path) -> SetOf:
+    takes = 'the entity\'s name and scopes, as in ["station", {"location": "6g"}, {"location": "6f"}]'
+    (name, at), *scopes = parts_of(plain, path, takes, least=3)
+    return SetOf(word, Name(text_of(name, at, takes)), scopes=tuple(condition_of(*each) for each in scopes))
 
 
 def _outliers(plain: object, path: Path) -> Aggregate:
@@ -311,6 +348,8 @@ def _threshold(plain: object, path: Path) -> float | Aggregate | Arithmetic:
     if not isinstance(plain, Mapping):
         return number_of(plain, path, f'{_OPERAND}; what is absent is {{"is": null}}' if plain is None else _OPERAND)
     operand = _operand(plain, path)
+    if isinstance(operand, SetOf) or has_set(operand):
+        raise refused(path, f"takes {_OPERAND}, not a number of entities or keys")
     if isinstance(operand, Number | ColumnOf) or not _has_statistic(operand):
         raise refused(path, f"takes {_OPERAND}, not arithmetic of numbers alone")
     return operand
@@ -348,7 +387,9 @@ def having_of(plain: object, path: Path) -> Condition:
 
 
 #: What takes something else than features.
-_OWN: Final[dict[str, Callable[[object, Path], Aggregate]]] = {
+_OWN: Final[dict[str, Callable[[object, Path], Aggregate | SetOf]]] = {
+    "frequency": _frequency,
+    "contains": _contains,
     "quantile": _quantile,
     "probability": _probability,
     "outliers": _outliers,

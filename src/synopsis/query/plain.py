@@ -40,6 +40,7 @@ from synopsis.query.tree import (
     Order,
     Question,
     Selection,
+    SetOf,
     TimeIs,
     Within,
 )
@@ -180,6 +181,9 @@ def _plain_expression(expression: Expression) -> dict[str, Any]:
             return {"bin": name if expression.width is None else [name, plain_number(expression.width)]}
         case Arithmetic():
             return {expression.operator: [_plain_operand(part) for part in chain(expression)]}
+        case SetOf():
+            plain = {expression.function: _plain_set(expression)}
+            return plain if expression.only is None else {**plain, "where": plain_condition(expression.only)}
         case Aggregate():
             names: list[Any] = [name.text for name in expression.arguments]
             if expression.share is not None:
@@ -197,6 +201,17 @@ def _plain_arguments(aggregate: Aggregate, names: list[Any]) -> Any:
         return [names[0], dict(zip(names[1:], numbers, strict=True))]
     alone = len(names) + len(numbers) == 1 and (aggregate.function, *names) != ("count", "*")
     return names[0] if alone else [*names, *numbers] or "*"
+
+
+def _plain_set(expression: SetOf) -> Any:
+    """An entity's name, keys, an entity in a list of its own, or a name and scopes."""
+    name = [] if expression.name is None else [expression.name.text]
+    if expression.text is not None:
+        return [*name, expression.text]
+    if expression.scopes:
+        return [*name, *map(plain_condition, expression.scopes)]
+    keys = [_plain_expression(key) for key in expression.keys]
+    return name[0] if name else keys[0] if len(keys) == 1 else keys
 
 
 def _plain_operand(operand: Operand) -> Any:

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from synopsis.core.errors import BadQuery, NotKept
 from synopsis.query.binding import Plan, bind
 from synopsis.query.opened import Opened
+from synopsis.query.runs import picked
 from synopsis.query.scope import select
 from synopsis.query.scoping import feature_of, on_features
 from synopsis.query.thresholds import thresholds
 from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Question, Selection
 from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.members import Members
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.summary import WHEREABOUTS, Summary
@@ -37,6 +39,7 @@ class Relation:
     strands: Strands
     summary: Summary | None = None
     where: Condition = EVERYTHING
+    members: Members | None = None  #: who was where and when, of the whole
 
     @property
     def layout(self) -> Layout:
@@ -51,7 +54,8 @@ class Relation:
     @property
     def nbytes(self) -> int:
         """Bytes that it takes in memory."""
-        return self.strands.nbytes if self.summary is None else self.summary.nbytes
+        own = self.strands.nbytes if self.summary is None else self.summary.nbytes
+        return own + (0 if self.members is None else self.members.nbytes)
 
 
 def under(where: Condition, condition: Condition) -> Condition:
@@ -84,13 +88,15 @@ def selected(whole: Relation, asked: Selection, cut: str | None = None) -> Relat
                 "conditions on features need paths, which this sketch does not keep: select by place and time"
             )
         strands, is_whole = _of_strands(whole.strands, plan, cut)
-        return Relation(strands.of_features(features), None, And() if is_whole or cut else where)
+        members, is_free = _of_members(whole.members, plan, is_whole, cut)
+        return Relation(strands.of_features(features), None, And() if is_free else where, members)
     features = tuple(sorted({*features, *named}))  # a condition goes with its features
     summary, is_whole = _of_summary(whole.summary, layout, plan, features, cut)
     narrow = replace(layout, features=tuple(layout.features[at] for at in features))
-    if is_whole or cut:
+    members, is_free = _of_members(whole.members, plan, is_whole, cut)
+    if is_free:
         where = _of_features(where, layout)
-    return Relation(Strands.empty(narrow), summary, where)
+    return Relation(Strands.empty(narrow), summary, where, members)
 
 
 def merged(one: Relation, other: Relation) -> Relation:
@@ -104,16 +110,17 @@ def merged(one: Relation, other: Relation) -> Relation:
         raise BadQuery("one of these sketches keeps strands and the other paths; build both with the same spec")
     if one.layout.features != other.layout.features or one.layout.timezone != other.layout.timezone:
         raise BadQuery("these sketches have different features or zones; select the same features of both")
+    members = None if one.members is None or other.members is None else one.members + other.members
     if one.summary is None or other.summary is None:
         if one.layout != other.layout:
             raise BadQuery(f"strands of {one.layout.grain} and {other.layout.grain} do not add; build both alike")
-        return Relation(one.strands + other.strands, None, one.where)
+        return Relation(one.strands + other.strands, None, one.where, members)
     if not one.summary.adds_to(other.summary):
         raise BadQuery(
             "paths add up only within one layout: these were built apart; build the second into the first, "
             "with syn.build(..., to=...), or ask both by a JOIN"
         )
-    return Relation(one.strands, one.summary + other.summary, one.where)
+    return Relation(one.strands, one.summary + other.summary, one.where, members)
 
 
 def _of_features(where: Condition, layout: Layout) -> Condition:
@@ -140,6 +147,22 @@ def _of_strands(strands: Strands, plan: Plan, cut: str | None) -> tuple[Strands,
         touched[found.inside] = touched[found.cut] = True
     chosen = inside if cut == "drop" else touched
     return strands.take(chosen), bool((inside == touched).all())
+
+
+def _of_members(members: Members | None, plan: Plan, is_whole: bool, cut: str | None) -> tuple[Members | None, bool]:
+    """The members in scope, and whether the part is free of a condition on places and times.
+
+    Those of whole spans stay without one. Where the scope cuts a span, all stay and so does the condition; `cut` leaves
+    no condition, and then nobody knows who was in the rest of that span.
+    """
+    is_free = is_whole or cut is not None
+    if members is None or not is_free:
+        return members, is_free
+    found = [select(part.scope, members.spans) for part in plan.parts]
+    if any(each.cut.size for each in found):
+        return (None, True) if cut else (members, False)
+    inside = np.unique(np.concatenate([picked(each.inside, np.arange(each.inside_size)) for each in found]))
+    return members.take(inside), True
 
 
 def _of_summary(

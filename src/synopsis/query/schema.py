@@ -141,10 +141,14 @@ def _statistics() -> dict[str, Any]:
     own = {
         "quantile": of_shares,
         "probability": _ref("condition"),
+        "frequency": _ref("condition"),
+        "contains": {"anyOf": [_ref("condition"), _list(_TEXT, 1, 2)], "examples": [["station", "A652"]]},
         "outliers": {"type": "array", "prefixItems": [_TEXT, above], "minItems": 2, "maxItems": 2},
         "predict": {"type": "array", "prefixItems": [_TEXT, others], "minItems": 2, "maxItems": 2},
     }
-    return {name: own.get(name) or takes[counts] for name, counts in FUNCTIONS.items()}
+    of_scopes = {"type": "array", "prefixItems": [_TEXT], "items": _ref("condition"), "minItems": 3}
+    sets = {"cardinality": {"anyOf": [_TEXT, _ref("key"), _list(_ref("key"))]}, "common": of_scopes, "only": of_scopes}
+    return {name: own.get(name) or takes[counts] for name, counts in FUNCTIONS.items()} | sets
 
 
 def _expression(others: dict[str, Any], named: dict[str, Any] | None = None) -> dict[str, Any]:

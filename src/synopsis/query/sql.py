@@ -36,6 +36,7 @@ from synopsis.query.tree import (
     Operand,
     Or,
     Question,
+    SetOf,
     TimeIs,
     Within,
 )
@@ -67,6 +68,8 @@ def written(expression: Expression | Number) -> str:
             return str(plain_number(expression.value))
         case Arithmetic():
             return _written_arithmetic(expression)
+        case SetOf():
+            return _written_set(expression)
         case Aggregate():
             arguments = [_written_name(name.text) for name in expression.arguments]
             if expression.share is not None:
@@ -80,6 +83,17 @@ def written(expression: Expression | Number) -> str:
                 arguments += [str(plain_number(number)) for number in expression.numbers]
             only = "" if expression.only is None else f" FILTER (WHERE {written_condition(expression.only)})"
             return f"{expression.function.upper()}({', '.join(arguments) or '*'}){only}"
+
+
+def _written_set(expression: SetOf) -> str:
+    name, text = expression.name, expression.text
+    of = [] if name is None else [_written_name(name.text)]
+    if text is not None:
+        of = [f'"{each}"' if each.lower() in ("location", "time") else each for each in of]
+        of = [" = ".join([*of, _quoted(text)])]
+    of += [*map(written, expression.keys), *map(written_condition, expression.scopes)]
+    only = "" if expression.only is None else f" FILTER (WHERE {written_condition(expression.only)})"
+    return f"{expression.function.upper()}({', '.join(of)}){only}"
 
 
 def written_curve(curve: Curve) -> str:

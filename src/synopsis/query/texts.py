@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot import Dialect, ParseError, Token, TokenError, TokenType, exp
 
@@ -22,15 +22,23 @@ _CLOSED_QUOTES: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*
 ARITHMETIC: Final[dict[type[exp.Expr], str]] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 
 
+_DIALECT: Final = Dialect.get_or_raise(None)
+
+
+class _Parser(_DIALECT.parser_class):  # type: ignore[misc, name-defined]
+    """The parser for all functions that take as many arguments as ours do: CONTAINS takes two in other dialects."""
+
+    FUNCTIONS: ClassVar = {name: made for name, made in _DIALECT.parser_class.FUNCTIONS.items() if name != "CONTAINS"}
+
+
 class Text:
     """One text being read: its tokens, its one statement, and where in it everything stands."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.line_starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
-        dialect = Dialect.get_or_raise(None)
         try:
-            self.tokens: list[Token] = dialect.tokenize(text)
+            self.tokens: list[Token] = _DIALECT.tokenize(text)
         except TokenError:
             left = _CLOSED_QUOTES.sub(lambda closed: " " * len(closed[0]), text)
             start = next((at for at, character in enumerate(left) if character in "'\"/"), 0)
@@ -42,7 +50,7 @@ class Text:
             remedy = "; ask db.explain(...)" if self.tokens[0].text.upper() == "EXPLAIN" else ""
             raise self.bad(f"a question begins with SELECT, not {self.tokens[0].text!r}{remedy}", self.tokens[0].start)
         try:
-            statements = [statement for statement in dialect.parser().parse(self.tokens, text) if statement]
+            statements = [statement for statement in _Parser(dialect=_DIALECT).parse(self.tokens, text) if statement]
         except ParseError as error:
             raise self._unreadable(error) from None
         if len(statements) > 1:

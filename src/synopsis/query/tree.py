@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+#: What counts entities: how many different ones, how many in all of several scopes, how many in the first alone.
+SETS: Final = ("cardinality", "common", "only")
+
 #: The functions of this release and how many features each takes; COUNT takes none as COUNT(*), PREDICT may take more.
 FUNCTIONS: Final = {
     "count": (0, 1),
@@ -23,6 +26,8 @@ FUNCTIONS: Final = {
     "correlation": (2,),
     "quantile": (1,),
     "probability": (0,),
+    "frequency": (0,),
+    "contains": (0,),
     "outliers": (1,),
     "predict": (2,),
     "std_samp": (1,),
@@ -74,7 +79,7 @@ class Aggregate(Placed):
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
     only: Condition | None = None  #: which rows of the group it is of; None: all
     numbers: tuple[float, ...] = ()  #: of outliers: how many deviations away; of a prediction: the predictors' values
-    condition: Condition | None = None  #: of a probability: what rows fulfil
+    condition: Condition | None = None  #: of a probability, a frequency, a combination: what rows fulfil
 
     def __str__(self) -> str:
         arguments = [*map(str, self.arguments), *([] if self.share is None else [str(self.share)])]
@@ -87,6 +92,23 @@ class Aggregate(Placed):
             arguments += map(str, self.numbers)
         only = "" if self.only is None else f" of ({self.only})"
         return f"{self.function}({', '.join(arguments) or '*'}){only}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf(Placed):
+    """How many different ones there are, or whether one is there: of entities, or of keys such as cells."""
+
+    function: str  #: one of SETS, or contains
+    name: Name | None = None  #: what entities are called, or a feature whose bins are counted
+    keys: tuple[Key, ...] = ()  #: what is counted instead
+    text: str | None = None  #: the entity that may be there
+    scopes: tuple[Condition, ...] = ()  #: where and when, of several
+    only: Condition | None = None  #: which rows of the group it is of; None: all
+
+    def __str__(self) -> str:
+        of = [str(each) for each in (self.name, *self.keys, self.text and repr(self.text), *self.scopes) if each]
+        only = "" if self.only is None else f" of ({self.only})"
+        return f"{self.function}({', '.join(of)}){only}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +176,16 @@ class ColumnOf(Placed):
         return self.name if self.source is None else f"{self.source}.{self.name}"
 
 
-Operand = Aggregate | Number | Arithmetic | ColumnOf
+Operand = Aggregate | SetOf | Number | Arithmetic | ColumnOf
 Key = CellKey | BucketKey | BinKey
-Expression = Aggregate | Arithmetic | ColumnOf | CellKey | BucketKey | BinKey
+Expression = Aggregate | SetOf | Arithmetic | ColumnOf | CellKey | BucketKey | BinKey
+
+
+def has_set(operand: Operand) -> bool:
+    """Whether entities or keys are counted in it."""
+    if isinstance(operand, Arithmetic):
+        return has_set(operand.left) or has_set(operand.right)
+    return isinstance(operand, SetOf)
 
 
 def is_alike(one: Key, other: Key) -> bool:

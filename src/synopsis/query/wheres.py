@@ -36,6 +36,7 @@ from synopsis.query.tree import (
     Place,
     TimeIs,
     Within,
+    has_set,
 )
 
 #: Spellings of the functions in SQL; all of them divide by n.
@@ -181,7 +182,7 @@ class Conditions(Text):
         """What a feature is compared with: a number, or a statistic of the scope."""
         if node.find(exp.AggFunc, exp.Anonymous) is not None:
             operand = self.operand(node)
-            if isinstance(operand, Aggregate | Arithmetic):
+            if isinstance(operand, Aggregate | Arithmetic) and not has_set(operand):
                 return operand
         return self._numeric(node, name)
 

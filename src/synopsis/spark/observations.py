@@ -43,7 +43,8 @@ _MOST_NAMES = 10_000
 
 @dataclass(frozen=True)
 class Observations:
-    """A frame with `latitude`, `longitude`, `instant_us`, `reason`, `value_k` and `given_k` for feature k.
+    """A frame with `latitude`, `longitude`, `instant_us`, `reason`, `value_k` and `given_k` for feature k, and `entity`
+    where the spec names one.
 
     Place and time are null where there is a reason against the row. `value_k` is a finite double or null; `given_k`
     says that something stood there, be it a finite number or not.
@@ -107,6 +108,8 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
         finite = sf.abs(value) <= LARGEST  # false for NaN, which Spark sorts above infinity; null for null
         columns.append(sf.when(finite, value).alias(f"value_{position}"))
         columns.append(value.isNotNull().alias(f"given_{position}"))
+    if spec.entity is not None:
+        columns.append(named(spec.entity).cast("string").alias("entity"))
     rows = source.drop(*(f"{mark}{name}" for name in ("latitude", "longitude", "instant")))
     return Observations(source.select(*columns), rows, f"{mark}reason", spec.features)
 

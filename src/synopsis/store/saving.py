@@ -6,9 +6,11 @@ from typing import Any
 
 from synopsis.core.errors import BadTarget
 from synopsis.core.spec import Spec
+from synopsis.sketch.members import Members
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
 from synopsis.store import codec, summaries
+from synopsis.store import members as members_of
 from synopsis.store.files import new_attempt, write_file
 from synopsis.store.store import Batch, Store
 
@@ -18,6 +20,7 @@ def save(
     spec: Spec,
     strands: Strands,
     summary: Summary | None,
+    members: Members | None,
     where: dict[str, Any] | None,
     watermark_us: int | None,
 ) -> None:
@@ -34,6 +37,9 @@ def save(
     paths_version = None
     if summary is not None:
         paths_version = store.put_summary(write_file(summaries.to_table(summary), store.paths_place, attempt))
+    members_version = None
+    if members is not None:
+        members_version = store.put_members(write_file(members_of.to_table(members), store.members_place, attempt))
     rows = int(strands.rows.sum()) if summary is None else summary.rows
     committed = store.commit(
         spec,
@@ -44,6 +50,7 @@ def save(
         after=None,
         rejects_version=None,
         paths_version=paths_version,
+        members_version=members_version,
         where=where,
     )
     if not committed:

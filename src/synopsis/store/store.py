@@ -3,6 +3,7 @@
     weather.syn/
       sketch/    strands; its commits carry spec, layout, batch and the versions of the other tables
       paths/     the summary: strata and packed paths; each commit's is whole, and replaces the one before
+      members/   who was where and when, where the rows name entities; whole, too
       rejects/   rows without a usable place or time, with the reason; written first, reached through a sketch commit
 
 Delta has no transaction over several tables. So everything else is written before, and becomes visible when the
@@ -32,8 +33,10 @@ from deltalake.transaction import AddAction
 from synopsis.core.errors import BadTarget, ForeignFormat, NotASketch
 from synopsis.core.spec import Spec
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.members import Members
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
+from synopsis.store import members as members_of
 from synopsis.store import summaries
 from synopsis.store.codec import SCHEMA, from_table
 from synopsis.store.files import Written, folder, read_files
@@ -42,7 +45,7 @@ from synopsis.store.files import Written, folder, read_files
 FORMAT = "3"
 _FORMAT_PROPERTY = "synopsis.format"
 _REJECTS_SCHEMA = pa.schema([(name, pa.string()) for name in ("batch", "attempt", "reason", "row")])
-_TABLES = ("sketch", "paths", "rejects")
+_TABLES = ("sketch", "paths", "members", "rejects")
 _TURN = "synopsis.turn"
 
 #: How often a table is written again that another build overtook.
@@ -71,6 +74,7 @@ class State:
     rejects_version: int | None
     paths_version: int | None = None
     where: dict[str, Any] | None = None  #: the condition that goes with every question, of a part of a sketch
+    members_version: int | None = None
 
 
 class Store:
@@ -83,6 +87,7 @@ class Store:
         self.sketch_place = f"{whole}/sketch"
         self.rejects_place = f"{whole}/rejects"
         self.paths_place = f"{whole}/paths"
+        self.members_place = f"{whole}/members"
 
     def state(self) -> State | None:
         """The last committed state; None where nothing was ever committed."""
@@ -98,6 +103,7 @@ class Store:
             json.loads(commit["synopsis.rejects_version"]),
             json.loads(commit["synopsis.paths_version"]),
             json.loads(commit.get("synopsis.where", "null")),
+            json.loads(commit.get("synopsis.members_version", "null")),
         )
 
     def require_state(self) -> State:
@@ -121,6 +127,13 @@ class Store:
             return None
         names = _names(DeltaTable(self.paths_place, version=state.paths_version))
         return summaries.from_table(read_files(self.paths_place, names, summaries.SCHEMA))
+
+    def members(self, state: State) -> Members | None:
+        """Who was where and when, if the state knows. Cost is proportional to its bytes."""
+        if state.members_version is None:
+            return None
+        names = _names(DeltaTable(self.members_place, version=state.members_version))
+        return members_of.from_table(read_files(self.members_place, names, members_of.SCHEMA))
 
     def rejects(self, state: State) -> pa.Table:
         """The rejected rows of committed batches: batch, reason, and the row as JSON."""
@@ -175,9 +188,9 @@ class Store:
     def prepare(self) -> None:
         """Make the place ours: create the tables where they are missing."""
         self.check()
-        for place, schema in zip(self._places, (SCHEMA, summaries.SCHEMA, _REJECTS_SCHEMA), strict=True):
-            if not DeltaTable.is_deltatable(place):
-                _create(place, schema)
+        schemas = (SCHEMA, summaries.SCHEMA, _REJECTS_SCHEMA)
+        for place, schema in zip((self.sketch_place, self.paths_place, self.rejects_place), schemas, strict=True):
+            _create(place, schema)
 
     def exists(self) -> bool:
         """Whether there is anything at the place."""
@@ -206,13 +219,21 @@ class Store:
 
     def put_summary(self, file: Written) -> int:
         """Make a file the whole summary; returns the version that holds it. Invisible until `commit` names it."""
+        return self._put(self.paths_place, file)
+
+    def put_members(self, file: Written) -> int:
+        """Make a file all members; returns the version that holds it. Invisible until `commit` names it."""
+        _create(self.members_place, members_of.SCHEMA)
+        return self._put(self.members_place, file)
+
+    def _put(self, place: str, file: Written) -> int:
         for _ in range(_TRIES):
-            table = DeltaTable(self.paths_place)
+            table = DeltaTable(place)
             with contextlib.suppress(CommitFailedError):  # another build put its own just now
                 _write(table, [file], [], {}, "overwrite")
                 table.update_incremental()
                 for version in range(int(table.version()), -1, -1):  # it may have been overtaken already
-                    if file.name in _names(DeltaTable(self.paths_place, version=version)):
+                    if file.name in _names(DeltaTable(place, version=version)):
                         return version
         raise BadTarget(f"other builds kept changing {self.place}; nothing was added, try again when they are done")
 
@@ -234,6 +255,7 @@ class Store:
         after: State | None,
         rejects_version: int | None,
         paths_version: int | None = None,
+        members_version: int | None = None,
         replace: bool = False,
         where: dict[str, Any] | None = None,
     ) -> bool:
@@ -253,6 +275,7 @@ class Store:
             "synopsis.watermark": json.dumps(batch.watermark_us),
             "synopsis.rejects_version": json.dumps(rejects_version),
             "synopsis.paths_version": json.dumps(paths_version),
+            "synopsis.members_version": json.dumps(members_version),
             "synopsis.where": json.dumps(where),
         }
         table = DeltaTable(self.sketch_place, version=after.version if after else None)
@@ -280,8 +303,8 @@ class Store:
         return sum(entry.size for entry in entries if entry.type == pyarrow.fs.FileType.File)
 
     @property
-    def _places(self) -> tuple[str, str, str]:
-        return self.sketch_place, self.paths_place, self.rejects_place
+    def _places(self) -> tuple[str, ...]:
+        return self.sketch_place, self.paths_place, self.members_place, self.rejects_place
 
     def _table(self, place: str) -> DeltaTable | None:
         if not DeltaTable.is_deltatable(place):
@@ -320,6 +343,9 @@ def _attempt_of(version: int) -> str:
 
 
 def _create(place: str, schema: pa.Schema) -> None:
+    """Make a table where there is none."""
+    if DeltaTable.is_deltatable(place):
+        return
     if "://" not in place:
         Path(place).mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(CommitFailedError):  # another build made it just now

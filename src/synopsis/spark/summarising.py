@@ -1,0 +1,122 @@
+"""Batches that become a summary: planned within the budget, made by the executors, added to the one that is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synopsis.core.errors import BadTarget, BudgetTooSmall
+from synopsis.core.report import Report
+from synopsis.sketch import planner
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.members import Members
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.spark import paths
+from synopsis.spark.batches import TRIES, Adding
+from synopsis.store import summaries
+from synopsis.store.files import Written, write_file
+
+#: Share of the budget below which it is worth building again with more paths, and what is aimed at then.
+_WELL_USED, _AIMED = 0.8, 0.97
+
+
+@dataclass(frozen=True)
+class Summarising:
+    """A batch that becomes part of a summary: everything that does not change when another build comes first."""
+
+    adding: Adding
+    found: paths.Statistics
+    members: Members | None  #: of the batch
+    scales: Scales
+    contexts: Contexts
+    layout: PathLayout
+
+    @classmethod
+    def planned(
+        cls, adding: Adding, found: paths.Statistics, members: Members | None, before: Summary | None
+    ) -> Summarising | None:
+        """With the layout of the summary that is there, or a new one; None where the budget has no room for any."""
+        if before is not None:
+            return cls(adding, found, members, before.scales, before.contexts, before.layout)
+        with adding.watched("planning"):
+            room = adding.spec.memory - (members.nbytes if members else 0)
+            cost = paths.plan(adding.observed, adding.spec, found, room)
+        return None if cost is None else cls(adding, found, members, cost.scales, cost.contexts, cost.layout)
+
+    def fits(self, before: Summary) -> bool:
+        """Whether a summary has the same layout."""
+        same = self.scales.quantizers == before.scales.quantizers and self.layout == before.layout
+        return same and np.array_equal(self.contexts.centres, before.contexts.centres)
+
+    def finer(self, made: Summary) -> Summarising | None:
+        """With more paths, where those made take far fewer bytes than the probe foretold."""
+        paths = made.parts["paths"]
+        memory = self.adding.spec.memory - (self.members.nbytes if self.members else 0)
+        if made.nbytes > _WELL_USED * memory or self.layout.kept >= 1.0 or not paths:
+            return None
+        room = _AIMED * memory - made.nbytes + paths
+        return replace(self, layout=replace(self.layout, kept=min(self.layout.kept * room / paths, 1.0)))
+
+    def again(self, before: Summary) -> Summarising:
+        """The same batch in the layout of another summary."""
+        return replace(self, scales=before.scales, contexts=before.contexts, layout=before.layout)
+
+    def summary(self) -> Summary:
+        """The summary of the batch. The heavy part."""
+        with self.adding.watched("summarising"):
+            expected = int(self.found.outcome.rows * self.layout.kept)
+            observed, spec = self.adding.observed, self.adding.spec
+            return paths.summarised(observed, spec, self.scales, self.contexts, self.layout, expected)
+
+
+def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written, ...]]:
+    """Make the summary of one batch, add it to what is there, and commit the sum; also the files that are committed."""
+    adding, outcome = made.adding, made.found.outcome
+    spec, store = adding.spec, adding.store
+    new = made.summary()
+    if store.state() is None and (finer := made.finer(new)) is not None:
+        made, new = finer, finer.summary()
+    rejects = adding.rejects() if rejected else ()
+    rejects_version = None
+    for _ in range(TRIES):
+        state = store.state()
+        if state is not None and store.has_batch(adding.name):
+            return adding.repeated(), ()
+        adding.check(state)
+        before = store.summary(state) if state else None
+        if state is not None and before is None:
+            raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
+        if before is not None and not made.fits(before):  # another build came first, and planned its own
+            made = made.again(before)
+            new = made.summary()
+        members = adding.all_members(state, made.members)
+        room = spec.memory - (members.nbytes if members else 0)
+        whole = new if before is None else before + new
+        whole = replace(whole, scales=whole.scales.widened(made.found.low, made.found.high)).within(room)
+        if whole.nbytes > room:
+            raise BudgetTooSmall("the counts of all places and days", whole.nbytes, room)
+        store.prepare()
+        if rejects and rejects_version is None:
+            rejects_version = store.add_rejects(rejects)
+        file = write_file(summaries.to_table(whole), store.paths_place, adding.attempt)
+        own, members_version = adding.put_members(members)
+        versions = [rejects_version, state.rejects_version if state else None]
+        if store.commit(
+            spec,
+            planner.finest(spec),
+            (),
+            adding.batch(outcome),
+            attempt=adding.attempt,
+            after=state,
+            rejects_version=max((version for version in versions if version is not None), default=None),
+            paths_version=store.put_summary(file),
+            members_version=members_version,
+        ):
+            sketch_bytes = whole.nbytes + (members.nbytes if members else 0)
+            report = adding.report(
+                outcome, rejected, sketch_bytes, leaves=whole.strata, grain=whole.grain, kind="strata"
+            )
+            return report, (file, *own, *rejects)
+    raise adding.overtaken()
