@@ -45,7 +45,7 @@ from tests.query.questions import both, either, negated, spelled
 QUESTIONS = 3000
 AT_ONCE = 100  #: questions after which figures are written
 SHOWN = 5  #: problems of each sketch
-#: Groups of a question and depth of its condition: every group, and every term of a condition, is evaluated by itself.
+#: Groups of a question and depth of its condition: every term of it, and every bin, is evaluated by itself.
 MOST_GROUPS, DEPTH = 12, 2
 HEADINGS = (
     *("data", "kind", "questions", "refused", "values", "certain misses", "wrong exact", "outside", "groups", "order"),

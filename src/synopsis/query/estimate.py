@@ -116,8 +116,11 @@ class Estimates:
     def _live(self) -> Live:
         if self._anything:
             return self.sample.all_alive
-        among = self._among or self.sample.all_alive
-        own = (among.which, among.column, among.slot, among.weight, among.offset)
+        among, paths = self._among, self.sample.paths
+        if among is None:
+            own = (self.sample.which, paths.column, paths.slot, paths.weight, paths.offset)
+        else:
+            own = (among.which, among.column, among.slot, among.weight, among.offset)
         whole, real, offset = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
         return Live._make((*whole, *real, offset, *weighing.worths(real[2], offset)))
 

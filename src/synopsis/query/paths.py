@@ -87,9 +87,13 @@ def _bundles(summary: Summary, layout: Layout, asked: Plan) -> Iterator[_Bundle]
     size = 0
     for keys, parts in groups_of(summary, layout, asked):
         size += keys.shape[1]
-        if size > _MOST_GROUPS:
-            raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+        _check_size(size)
         yield _Bundle(keys, {each: several.statistic(parts, keys.shape[1], each) for each in asked.statistics})
+
+
+def _check_size(groups: int) -> None:
+    if groups > _MOST_GROUPS:
+        raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
 
 
 def groups_of(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[Integers, list[Owned]]]:
@@ -198,6 +202,7 @@ def _covered(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[di
         return
     keys, number = np.unique(np.concatenate([each[3] for each in found], axis=1), axis=1, return_inverse=True)
     own = np.split(number.reshape(-1), np.cumsum([each[2].groups for each in found])[:-1])
+    _check_size(keys.shape[1])
     sizes = np.zeros(keys.shape[1], np.int64)
     for (opened, _, covers, _), of_groups in zip(found, own, strict=True):
         sizes[of_groups] += _sizes(opened, covers)
@@ -305,6 +310,7 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int | Inte
         return
     ends_us = day_us(days.min(), layout), past_us(days.max(), layout) - 1
     first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), zone))
+    _check_size(last - first)
     ordinals = np.arange(first - 1, last + 2)
     starts, reach = span.starts_us(ordinals, zone), span.reach_us(ordinals, zone)
     for at in range(ordinals.size):

@@ -166,11 +166,15 @@ class Sample:
         return np.diff(self.paths.offset) > 0
 
     @cached_property
+    def which(self) -> Positions:
+        """Paths: the position of each."""
+        return np.arange(self.paths.weight.size, dtype=np.int32)
+
+    @cached_property
     def all_alive(self) -> Live:
         """All of the paths, where nothing is demanded of them."""
         paths = self.paths
-        which, held = np.arange(paths.weight.size, dtype=np.int32), np.ones(paths.weight.size)
-        own = (which, paths.column, paths.slot, paths.weight, held, paths.weight)
+        own = (self.which, paths.column, paths.slot, paths.weight, np.ones(paths.weight.size), paths.weight)
         return Live(*own, NONE, NONE, paths.offset, *weighing.worths(paths.weight, paths.offset))
 
     @property

@@ -344,30 +344,38 @@ def alive(
     weight, probability, mass, and how far being selected is open, once and twice. Then where those of groups begin.
     Most paths end at a leaf that is `demanded` of all.
     """
-    whole, real, stack = np.empty((3, column.size), np.int32), np.empty((5, column.size)), np.empty(steps.size)
-    at, begins = 0, np.zeros(offset.size, np.int64)
+    probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
     # What was demanded last is new where these paths are those of a wider clause.
     screen = demanded[-1] if demanded.size else 0
-    own, table = codes[rows[screen]], tables[screen]
+    own, table, is_product = codes[rows[screen]], tables[screen], demanded.size == tables.shape[0]
+    for path in range(column.size):
+        where, number, is_dead = column[path], stratum[path], False
+        if demanded.size:
+            if table[number, own[where]] == 0.0:
+                continue
+            for turn in range(demanded.size - 1):
+                if tables[demanded[turn], number, codes[rows[demanded[turn]], where]] == 0.0:
+                    is_dead = True
+                    break
+            if is_dead:
+                continue
+        held = 1.0
+        if is_product:  # as most clauses are
+            for leaf in range(tables.shape[0]):
+                held *= tables[leaf, number, codes[rows[leaf], where]]
+        else:
+            held = _held(steps, tables, rows, codes, where, number, stack)
+        probability[path] = held
+        size += held != 0.0
+    whole, real, at, begins = np.empty((3, size), np.int32), np.empty((5, size)), 0, np.zeros(offset.size, np.int64)
     for group in range(offset.size - 1):
         for path in range(offset[group], offset[group + 1]):
-            where, number, is_dead = column[path], stratum[path], False
-            if demanded.size:
-                if table[number, own[where]] == 0.0:
-                    continue
-                for turn in range(demanded.size - 1):
-                    if tables[demanded[turn], number, codes[rows[demanded[turn]], where]] == 0.0:
-                        is_dead = True
-                        break
-                if is_dead:
-                    continue
-            held = _held(steps, tables, rows, codes, where, number, stack)
+            held = probability[path]
             if held != 0.0:
-                whole[0, at], whole[1, at], whole[2, at] = which[path], where, number
+                whole[0, at], whole[1, at], whole[2, at] = which[path], column[path], stratum[path]
                 real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
                 at += 1
         begins[group + 1] = at
-    whole, real = whole[:, :at], real[:, :at]
     _openness(steps, tables, rows, codes, whole, real)
     return whole, real, begins
 
