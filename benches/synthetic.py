@@ -14,8 +14,8 @@ temperature from fine dust (which takes the sight), dew point and rain; in the U
 temperature from the three features that there are beside it. Rows that miss one of the four are left out.
 
 Fidelity is that of the first split, of synthetic rows and of a sample of the same size, each against the rows held
-back: the largest Kolmogorov distance of a feature, the largest difference of a correlation, and the share of pairs of a real
-and a synthetic row that a classifier orders rightly (0.5: it cannot tell them apart).
+back: the largest Kolmogorov distance of a feature, the largest difference of a correlation, and the share of pairs of a
+real and a synthetic row that a classifier orders rightly (0.5: it cannot tell them apart).
 
 Bar: 10% synthetic is no worse than the 10% sample on every data set, and better on two, by the mean of the errors.
 Writes benches/results/synthetic.json. Says so, and ends, where ../shared/data is absent.

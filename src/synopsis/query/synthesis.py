@@ -43,6 +43,9 @@ Booleans = NDArray[np.bool_]
 #: Rows of a batch.
 _BATCH = 65_536
 
+#: Decimals of the finest grid that values may lie on: 7 steps of 0.01 are 0.07, as it is read from a file.
+_DECIMALS = 3
+
 #: How often a row that fails the condition is drawn again, before another that did not takes its place.
 _TRIES = 40
 
@@ -260,7 +263,7 @@ def _within_bins(
     part = (mass - axis.mass[fine]) / (axis.mass[fine + 1] - axis.mass[fine])
     value = axis.low[fine] + np.clip(part, 0.0, 1.0) * (axis.high[fine] - axis.low[fine])
     if axis.step:
-        value = np.round(value / axis.step) * axis.step
+        value = np.round(np.round(value / axis.step) * axis.step, _DECIMALS)
     low, high = scales.low[feature], scales.high[feature]
     return np.where(absent, np.nan, np.clip(value, low, high))
 
