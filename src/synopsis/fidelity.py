@@ -151,8 +151,10 @@ def fidelity(real: pa.Table, synthetic: pa.Table, sample: pa.Table, seed: int = 
 
 
 def _values(table: pa.Table) -> Floats:
-    """Rows x features, NaN where there is none."""
-    return np.stack([column.cast(pa.float64()).to_numpy(zero_copy_only=False) for column in table.columns], axis=1)
+    """Rows x features, NaN where there is none, as numbers of 32 bits: real columns may have come as such, and 0.1 is
+    another number then, which a classifier would tell apart at once."""
+    columns = [column.cast(pa.float64()).to_numpy(zero_copy_only=False) for column in table.columns]
+    return np.stack(columns, axis=1).astype(np.float32).astype(np.float64)
 
 
 def _look(real: Floats, others: Floats, names: list[str], seed: int) -> Look:

@@ -263,7 +263,7 @@ def _within_bins(
     part = (mass - axis.mass[fine]) / (axis.mass[fine + 1] - axis.mass[fine])
     value = axis.low[fine] + np.clip(part, 0.0, 1.0) * (axis.high[fine] - axis.low[fine])
     if axis.step:
-        value = np.round(np.round(value / axis.step) * axis.step, _DECIMALS)
+        value = np.round(np.round(value / axis.step) * axis.step, _DECIMALS) + 0.0  # never -0.0
     low, high = scales.low[feature], scales.high[feature]
     return np.where(absent, np.nan, np.clip(value, low, high))
 
