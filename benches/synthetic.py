@@ -19,12 +19,14 @@ back: the largest Kolmogorov distance of a feature, the largest difference of a 
 real and a synthetic row that a classifier orders rightly (0.5: it cannot tell them apart).
 
 Bar: 10% synthetic is no worse than the 10% sample on every data set, and better on two, by the mean of the errors.
-Writes benches/results/synthetic.json. Says so, and ends, where ../shared/data is absent.
+Writes benches/results/synthetic.json; `--only` keeps the figures of the other data sets. Says so, and ends, where
+../shared/data is absent.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -40,10 +42,11 @@ from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.regression import RandomForestRegressor
 
 import synopsis as syn
-from _shared import DATA, bar, print_table, write_results
+from _shared import DATA, ROOT, bar, print_table, write_results
 from accuracy import CASES, spec_of
 from synopsis.spark import session
 
+RESULTS = ROOT / "benches" / "results" / "synthetic.json"
 HELD_BACK, SHARE_OF_BYTES = 0.2, 10
 TREES, DEPTH = 20, 10
 LEARNT = {
@@ -87,21 +90,24 @@ def main() -> int:
     if not DATA.exists():
         print(f"{DATA} is absent: nothing was measured")
         return 0
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     for name in LEARNT if options.only is None else (options.only,):
         figures[name] = measured(name, options.seeds)
         shown(name, figures[name])
+        write_results("synthetic", {"figures": figures, "met": is_met(figures)})
     differences = {name: found["difference_10%"] for name, found in figures.items()}
-    better = sum(found["mean"] < 0 for found in differences.values())
-    met = len(differences) == len(LEARNT) and better >= 2 and all(each["mean"] <= 0 for each in differences.values())
     words = ", ".join(
         f"{name} {found['mean']:+.2%} (standard error {found['standard_error']:.2%})"
         for name, found in differences.items()
     )
-    if options.only is None:
-        write_results("synthetic", {"figures": figures, "met": met})
-    print(bar(met, f"10% synthetic against the 10% sample: {words}"))
+    print(bar(is_met(figures), f"10% synthetic against the 10% sample: {words}"))
     return 0
+
+
+def is_met(figures: dict[str, Any]) -> bool:
+    """Whether 10% synthetic is no worse than the 10% sample on every data set, and better on two."""
+    means = [figures[name]["difference_10%"]["mean"] for name in LEARNT if name in figures]
+    return len(means) == len(LEARNT) and max(means) <= 0 and sum(mean < 0 for mean in means) >= 2
 
 
 def measured(name: str, seeds: int) -> dict[str, Any]:

@@ -203,6 +203,7 @@ def _told_apart(real: Floats, others: Floats, seed: int) -> float:
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.metrics import roc_auc_score
+        from threadpoolctl import threadpool_limits
     except ModuleNotFoundError as problem:
         remedy = "fidelity needs scikit-learn; run pip install 'synopsis[fidelity]'"
         raise ModuleNotFoundError(remedy, name="sklearn") from problem
@@ -212,5 +213,21 @@ def _told_apart(real: Floats, others: Floats, seed: int) -> float:
     kind = np.repeat([0, 1], size)
     order = random.permutation(2 * size)
     learnt, examined = order[:size], order[size:]
-    model = HistGradientBoostingClassifier(random_state=seed).fit(rows[learnt], kind[learnt])
-    return float(roc_auc_score(kind[examined], model.predict_proba(rows[examined])[:, 1]))
+    rows = _varied(rows, learnt)
+    if not rows.shape[1]:
+        return 0.5  # nothing that could tell anything apart
+    with threadpool_limits(1):  # threads that wait for each other take minutes on a busy machine
+        model = HistGradientBoostingClassifier(random_state=seed).fit(rows[learnt], kind[learnt])
+        return float(roc_auc_score(kind[examined], model.predict_proba(rows[examined])[:, 1]))
+
+
+def _varied(rows: Floats, learnt: NDArray[np.intp]) -> Floats:
+    """The columns that differ among the rows to learn from: their values, or else whether there is one."""
+    columns = []
+    for column in rows.T:
+        for each in (column, np.isnan(column).astype(np.float64)):
+            known = each[learnt][~np.isnan(each[learnt])]
+            if known.size and known.min() < known.max():
+                columns.append(each)
+                break
+    return np.stack(columns, axis=1) if columns else np.empty((len(rows), 0))

@@ -13,10 +13,10 @@ ROWS, BINS = 6_000, 6
 
 
 def strata_of(values: np.ndarray) -> Strata:
-    """One place and period with all paths."""
-    rows = np.zeros(values.shape[1], np.int64)
+    """One place and period with all paths, a row a day, so that paths are in the order of rows."""
+    rows, days = np.zeros(values.shape[1], np.int64), np.arange(values.shape[1])
     scales = Scales.fit(values)
-    return fitted(scales, rows, rows, rows, scales.codes(values), np.ones(values.shape[1], np.bool_), BINS)
+    return fitted(scales, rows, rows, days, scales.codes(values), np.ones(values.shape[1], np.bool_), BINS)
 
 
 def together(correlation: float, missing: float = 0.0) -> np.ndarray:
