@@ -40,6 +40,11 @@ class Database(Sketch):
             AsOf(state.version, watermark),
         )
 
+    @property
+    def place(self) -> str:
+        """The folder or address that it was opened at."""
+        return self._store.place
+
     def rejects(self) -> pa.Table:
         """The rows that builds set aside: batch, reason, and the row as JSON."""
         return self._store.rejects(self._state)
