@@ -205,7 +205,7 @@ def planned(
 
     `factor` says how many rows there are for each of these. Cost: in proportion to the rows, for each of some grains.
     """
-    if len(fine) < 2 or not local_us.size:
+    if len(fine) < 2 or not local_us.size or not room:
         return None
     finest = Grain(CELLS[0], 1, ())
     levels = list(dict.fromkeys(starts_of(scales, len(fine), joints) for joints in JOINTS))

@@ -120,8 +120,7 @@ class Summary:
     @property
     def span(self) -> str:
         """The length of a period in words."""
-        months = self.layout.months
-        return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
+        return in_words(self.layout.months)
 
     @property
     def parts(self) -> dict[str, int]:
@@ -216,6 +215,15 @@ class Summary:
             share = (memory - (found.nbytes - paths)) / paths * 0.99
             found = found.thinned(max(share, 0.0))
         return replace(found, meetings=None) if found.nbytes > memory else found
+
+
+def in_words(months: int) -> str:
+    """So many months, in words.
+
+    >>> [in_words(months) for months in (1, 12, EVERYTHING)]
+    ['1 month', '12 months', 'all time']
+    """
+    return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
 
 
 def thinned(strata: Strata, share: float) -> Strata:

@@ -122,7 +122,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
         (place_key < by_place).alias("in_places"),
         *(f"value_{k}" for k in range(len(observed.features))),
     )
-    probe = partial(_probed, low=found.low, high=found.high, memory=memory, rows=rows)
+    probe = partial(_probed, low=found.low, high=found.high, memory=memory, room=int(memory * SHARE), rows=rows)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
     cost, met = pickle.loads(made["plan"][0].as_py())
@@ -202,9 +202,9 @@ def ticked(value: Column, ticks: Ticks) -> Column:
 
 
 def _probed(
-    batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, rows: int
+    batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, room: int, rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Scales from a sample of the rows, a layout from all rows of some places."""
+    """Scales from a sample of the rows, a layout from all rows of some places; meetings may take so much room."""
     table = pa.Table.from_batches(list(batches))
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
     values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
@@ -223,7 +223,7 @@ def _probed(
         codes = scales.codes(known[:, which])
         return Probe(latitude[which], longitude[which], local_us[which], codes, scales, rows / int(which.sum()))
 
-    met = _meetings_of(probe(in_scales), int(memory * SHARE))
+    met = _meetings_of(probe(in_scales), room)
     left = memory - (met.nbytes if met else 0)
     stations = probe(in_places) if _stand_still(latitude[in_places], longitude[in_places]) else None
     cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), left)
