@@ -15,7 +15,7 @@ from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Covered, Opened
-from synopsis.query.predicates import And, Condition, IsNull, Not, positive
+from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.values import Value
 
 
@@ -29,6 +29,11 @@ class Piece:
     def but(self, condition: Condition) -> Piece:
         """Those of its rows that fulfil a further condition on features that are open."""
         return Piece(self._opened, self._covered, And((self._condition, condition)))
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether its condition is on a single feature, whose bins are counted."""
+        return isinstance(positive(self._condition), Leaf)
 
     @property
     def is_empty(self) -> bool:

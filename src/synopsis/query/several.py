@@ -41,7 +41,9 @@ def _outliers(pieces: Sequence[Piece], asked: Statistic) -> Value:
         return Value(0, 0, int(counts.high), "certain") if counts.high else Value(0, 0, 0, "exact")
     reach, feature = asked.away * deviation, asked.features[0]
     near = Not(Between(feature, mean - reach, mean + reach))
-    found = sum(float(piece.but(near).statistic(Statistic("count"))) for piece in pieces)
+    far = [piece.but(near) for piece in pieces]
+    # Where none is seen, as many as independent features let expect would be too many: few rows are outliers.
+    found = sum(float(each.statistic(Statistic("count", rounded=False, by_paths=not each.is_of_one))) for each in far)
     most = min(math.floor(counts.high / asked.away**2), counts.high)
     return bounded(found, 0.0, float(most), None, whole=True)
 
