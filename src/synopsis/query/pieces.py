@@ -17,7 +17,7 @@ from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.opened import Opened
-from synopsis.query.predicates import And, Condition, IsNull, Not, positive
+from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.sampled import Sample
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Values
 from synopsis.sketch.compiled import Later
@@ -81,6 +81,11 @@ class Pieces:
     def but(self, condition: Condition) -> Pieces:
         """Those of the rows that fulfil a further condition on features that are open."""
         return Pieces(self.scoped, And((self._condition, condition)), self)
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether the condition is on a single feature, whose bins are counted."""
+        return isinstance(positive(self._condition), Leaf)
 
     def only(self, group: int) -> Pieces:
         """The rows of one group."""
@@ -186,7 +191,8 @@ _WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quanti
 
 def nothing(asked: Statistic, groups: int) -> Values:
     """A statistic of no rows at all."""
-    numbers = np.zeros((3, groups), np.int64) if asked.is_count else np.full((3, groups), np.nan)
+    kind = np.int64 if asked.is_count and asked.rounded else np.float64
+    numbers = np.full((3, groups), 0 if asked.is_count else np.nan, kind)
     return Values(numbers[0], numbers[1], numbers[2], np.full(groups, EXACT, np.int8), np.full((groups, 2), np.nan))
 
 

@@ -76,7 +76,10 @@ def _outliers(parts: Sequence[Owned], groups: int, asked: Statistic) -> Values:
             group = int(part.group[own])
             reach = asked.away * float(deviation[group])
             near = Not(Between(feature, float(mean[group]) - reach, float(mean[group]) + reach))
-            found[group] += float(part.pieces.only(int(own)).but(near).statistic(Statistic("count")).estimate[0])
+            far = part.pieces.only(int(own)).but(near)
+            # Where none is seen, as many as independent features let expect would be too many: few rows are outliers.
+            count = Statistic("count", rounded=False, by_paths=not far.is_of_one)
+            found[group] += float(far.statistic(count).estimate[0])
     return bounded(found, np.zeros(groups), np.where(known, np.minimum(most // asked.away**2, most), most), whole=True)
 
 
