@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from synopsis.query.pieces import Piece, bounded, nothing, share_of
 from synopsis.query.predicates import Between, Not
 from synopsis.query.strata import JoinedValues
 from synopsis.query.values import Value
+
+_ROUNDING: Final = 1e-9  #: share of its size by which a mean may be off
 
 _Sides = tuple[float, float] | None  #: how far down and up an estimate may be off at 95%, where that is known
 
@@ -39,7 +42,8 @@ def _outliers(pieces: Sequence[Piece], asked: Statistic) -> Value:
     assert counts.high is not None
     if not counts.high or math.isnan(mean) or math.isnan(deviation):
         return Value(0, 0, int(counts.high), "certain") if counts.high else Value(0, 0, 0, "exact")
-    reach, feature = asked.away * deviation, asked.features[0]
+    feature = asked.features[0]
+    reach = asked.away * deviation + _ROUNDING * abs(mean)  # where all values are one, none is far from itself
     near = Not(Between(feature, mean - reach, mean + reach))
     far = [piece.but(near) for piece in pieces]
     # Where none is seen, as many as independent features let expect would be too many: few rows are outliers.
