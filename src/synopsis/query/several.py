@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from synopsis.query.strata import JoinedValues
 from synopsis.query.values import EXACT, Values
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
+
+_ROUNDING: Final = 1e-9  #: share of its size by which a mean may be off
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,8 @@ def _outliers(parts: Sequence[Owned], groups: int, asked: Statistic) -> Values:
     for part in parts:
         for own in np.flatnonzero((part.group >= 0) & known[part.group]):
             group = int(part.group[own])
-            reach = asked.away * float(deviation[group])
+            # Where all values are one, none is far from itself.
+            reach = asked.away * float(deviation[group]) + _ROUNDING * abs(float(mean[group]))
             near = Not(Between(feature, float(mean[group]) - reach, float(mean[group]) + reach))
             far = part.pieces.only(int(own)).but(near)
             # Where none is seen, as many as independent features let expect would be too many: few rows are outliers.
