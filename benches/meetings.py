@@ -176,6 +176,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         with_s, without_s = timed(spec, Path(folder), options.rounds)
         database = syn.open(Path(folder) / "0 True.syn")
+        info = database.info()["meetings"]
     assert database.summary is not None
     assert database.summary.meetings is not None
     met = database.summary.meetings
@@ -193,7 +194,6 @@ def main() -> int:
         [[name, *each] for name, each in told.items()],
     )
     print(f"build: {with_s:.1f} s with meetings, {without_s:.1f} s without: {with_s / without_s:.3f} times as long")
-    info = database.info()["meetings"]
     print(f"kept: {info}, of a budget of {memory:,} bytes")
     whole = told["whole bins and spans"]
     is_met = all(each[3] == 0 for each in told.values()) and whole[0] == whole[1] and met.nbytes <= memory * SHARE

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.store.test_summaries import made
 
 from synopsis.grid import geohash
 from synopsis.sketch.joints import ENOUGH, JOINTS, Grain, folded, starts_of
 from synopsis.sketch.meetings import KEYS, Meetings, cells_of, planned
 from synopsis.sketch.scales import ABSENT, Scales
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, periods
+from synopsis.store.summaries import from_table, to_table
 from synopsis.testing.laws import MergeLaws
 
 FEATURES = 4
@@ -51,6 +53,7 @@ def taken(some_rows, which):
 
 
 WHOLE = met(rows(), grain())
+SUMMARY = made()
 
 
 def same(one: Meetings, two: Meetings) -> bool:
@@ -62,11 +65,7 @@ def same(one: Meetings, two: Meetings) -> bool:
 
 
 def through_bytes(meetings: Meetings) -> Meetings:
-    from tests.store.test_summaries import made
-
-    from synopsis.store.summaries import from_table, to_table
-
-    found = from_table(to_table(replace(made(), meetings=meetings)))
+    found = from_table(to_table(replace(SUMMARY, meetings=meetings)))
     assert found is not None
     assert found.meetings is not None
     return found.meetings
@@ -146,7 +145,7 @@ def test_the_ranges_of_joint_bins_hold_the_values_of_their_rows() -> None:
 # --- coarser ----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.sampled_from([0, 5, 10]), st.sampled_from([1, 3, 12, EVERYTHING]), st.integers(0, 9))
 def test_folding_gives_what_rows_would_have_given(bits: int, months: int, level: int) -> None:
     levels = folded(WHOLE.grain.starts, SCALES)

@@ -166,7 +166,24 @@ class Plan:
         return tuple(each for each in self._needed if isinstance(each, Membership))
 
     @cached_property
+    def looked_for(self) -> tuple[Statistic, ...]:
+        """The counts of which it is asked only whether there are any."""
+        found = (each.left for each in self._operands if isinstance(each, Computed) and each.operator == "present")
+        return tuple(dict.fromkeys(each for each in found if isinstance(each, Statistic)))
+
+    @cached_property
     def _needed(self) -> tuple[Statistic | Membership, ...]:
+        found: dict[Statistic | Membership, None] = {}
+        for operand in self._operands:
+            if isinstance(operand, Statistic | Membership):
+                found[operand] = None
+            elif isinstance(operand, Predicted):
+                found |= dict.fromkeys(operand.moments)
+        return tuple(found)
+
+    @cached_property
+    def _operands(self) -> tuple[Operand, ...]:
+        """Everything that the answer is computed of, and what that is computed of, left to right."""
         operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, Keyed)]
         operands += [source for source, _ in self.order if not isinstance(source, Keyed)]
         conditions = [] if self.having is None else [self.having]
@@ -178,16 +195,13 @@ class Plan:
                     conditions.append(condition)
                 case Every(conditions=parts) | Some(conditions=parts):
                     conditions += parts
-        found: dict[Statistic | Membership, None] = {}
+        found: list[Operand] = []
         operands.reverse()
         while operands:
             operand = operands.pop()
-            if isinstance(operand, Statistic | Membership):
-                found[operand] = None
-            elif isinstance(operand, Computed):
+            found.append(operand)
+            if isinstance(operand, Computed):
                 operands += [operand.right, operand.left]
-            elif isinstance(operand, Predicted):
-                found |= dict.fromkeys(operand.moments)
         return tuple(found)
 
     @property

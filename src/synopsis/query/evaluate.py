@@ -132,24 +132,19 @@ def answering_of(relation: Relation) -> Callable[[Plan], Found]:
     def statistics(asked: Plan) -> Found:
         if summary is None:
             return filtered(asked, lambda each: of_strands(strands, each))
-        return filtered(asked, lambda each: _of_summary(summary, strands.layout, each))
+        return filtered(asked, lambda each: paths.of_summary(summary, strands.layout, each))
 
     def found(asked: Plan) -> Found:
         if not asked.memberships:
-            return noted(statistics(asked), asked)
+            return met(statistics(asked), asked)
         from synopsis.query.memberships import Asking  # and with it the sketches of sets, which few questions need
 
-        return noted(Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found(), asked)
+        return met(Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found(), asked)
 
-    def noted(answer: Found, asked: Plan) -> Found:
-        notes = () if summary is None else meetings.notes_of(answer, asked, summary, strands.layout)
-        return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+    def met(answer: Found, asked: Plan) -> Found:
+        return answer if summary is None else meetings.sharpened(answer, asked, summary, strands.layout)
 
     return found
-
-
-def _of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
-    return meetings.sharpened(paths.of_summary(summary, layout, asked), asked, summary, layout)
 
 
 def of_strands(strands: Strands, asked: Plan) -> Found:

@@ -7,7 +7,7 @@ without a span that can has no row, and one that holds a whole span which surely
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
 from typing import Final
@@ -37,24 +37,38 @@ Combination = dict[int, Leaf]  #: what each feature must fulfil, all at once
 #: Combinations that a condition may become.
 _MOST: Final = 64
 
+#: Rows that a count may have which may be none.
+_FEW: Final = 10
+
 _EVER: Final = np.iinfo(np.int64)
 
 
 def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Found:
-    """Counts of rows, 0 where no span that a group touches can have one. Cost: the bits of the pairs that are named."""
-    counts = [each for each in found.values if each.function == "count"]
-    if summary.meetings is None or not counts or any(part.condition == EVERYTHING for part in asked.parts):
-        return found
-    may, sure = np.zeros((2, found.size), np.bool_)
-    for part in asked.parts:
-        verdict = Verdict(summary.meetings, summary.scales, positive(part.condition))
-        spans = Spans(found, asked, part, summary, summary.meetings, layout)
-        may |= (spans.touched & verdict.may).any(axis=1)
-        sure |= (spans.inside & verdict.sure).any(axis=1)
-    if any(isinstance(key, Binned) for key in asked.groups):  # which is a condition more
-        sure[:] = False
-    values = {each: _between(found.values[each], may, sure & (not each.features)) for each in counts}
-    return replace(found, values={**found.values, **values})
+    """Counts of rows, 0 where no span that a group touches can have one, and what CONTAINS of values promises.
+
+    Counts of more than a few rows stay as they are, unless it is asked whether there are any. Cost: in proportion to
+    the bits of the pairs of features that a condition names, and to groups times spans.
+    """
+    values, notes = dict(found.values), []
+    for each in found.values:
+        parts = each.only or asked.parts
+        is_looked_for = each in asked.looked_for
+        if each.function != "count" or any(part.condition == EVERYTHING for part in parts):
+            continue
+        if not is_looked_for and not ((values[each].low == 0) & (values[each].estimate <= _FEW)).any():
+            continue
+        looked = None if summary.meetings is None else Looked(found, asked, parts, summary, summary.meetings, layout)
+        if looked is not None:
+            values[each] = _between(values[each], looked.may, looked.sure & (not each.features))
+        if is_looked_for:
+            notes.append(f"{_name(asked, each)}: no is sure; {_UNKNOWN if looked is None else looked.meaning}")
+    return replace(found, values=values, notes=(*found.notes, *notes))
+
+
+def _name(asked: Plan, count: Statistic) -> str:
+    """The column that asks whether there are any."""
+    names = (name for name, source in asked.columns if isinstance(source, Computed) and source.left == count)
+    return next(names, "CONTAINS")
 
 
 def _between(count: Values, may: Booleans, sure: Booleans) -> Values:
@@ -76,6 +90,7 @@ class Verdict:
     meetings: Meetings
     scales: Scales
     clause: Clause
+    known: dict[tuple[int, int], Booleans] = field(default_factory=dict)  #: pairs whose bits are unpacked
 
     @cached_property
     def combinations(self) -> list[Combination] | None:
@@ -122,8 +137,9 @@ class Verdict:
             other = (feature + 1) % len(self.meetings.grain.sizes)
             bins = bins | {other: np.ones(self.meetings.grain.sizes[other], np.bool_)}
         for one, other in combinations(sorted(bins), 2):
-            met = self.meetings.met(one, other)[:, bins[one]]
-            found &= met[:, :, bins[other]].any(axis=(1, 2))
+            if (one, other) not in self.known:
+                self.known[one, other] = self.meetings.met(one, other)
+            found &= self.known[one, other][:, bins[one]][:, :, bins[other]].any(axis=(1, 2))
         return found
 
 
@@ -216,42 +232,71 @@ class Spans:
         return (first < end) & (past > begin), (first >= surely[0]) & (past <= surely[1])
 
 
-# --- what a yes means -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """What is known of the rows that some parts of a question ask for."""
 
+    found: Found
+    asked: Plan
+    parts: tuple[Part, ...]
+    summary: Summary
+    meetings: Meetings
+    layout: Layout
 
-def notes_of(found: Found, asked: Plan, summary: Summary, layout: Layout) -> tuple[str, ...]:
-    """What CONTAINS of values promises, of every column that asks it."""
-    notes = []
-    for name, source in asked.columns:
-        if isinstance(source, Computed) and source.operator == "present" and isinstance(source.left, Statistic):
-            notes.append(f"{name}: no is sure; {_meaning(found, asked, source.left.only or (), summary, layout)}")
-    return tuple(notes)
+    @cached_property
+    def may(self) -> Booleans:
+        """Groups that may have such a row."""
+        held = (spans.touched & verdict.may for verdict, spans in self._parts)
+        return np.asarray(np.logical_or.reduce([each.any(axis=1) for each in held]))
 
+    @cached_property
+    def sure(self) -> Booleans:
+        """Groups that surely have one; which bin of a group it is in is a condition more, and not known."""
+        if any(isinstance(key, Binned) for key in self.asked.groups):
+            return np.zeros(self.found.size, np.bool_)
+        held = (spans.inside & verdict.sure for verdict, spans in self._parts)
+        return np.asarray(np.logical_or.reduce([each.any(axis=1) for each in held]))
 
-def _meaning(found: Found, asked: Plan, parts: tuple[Part, ...], summary: Summary, layout: Layout) -> str:
-    meetings = summary.meetings
-    if meetings is None:
-        return "yes means that the counts of each feature leave room for such a row, and no rate is stated"
-    verdicts = [Verdict(meetings, summary.scales, positive(part.condition)) for part in parts]
-    told = [each for verdict in verdicts for each in (verdict.combinations or [])]
-    if any(verdict.combinations is None for verdict in verdicts):
-        return "yes means that the counts of each feature leave room for such a row, and no rate is stated"
-    if any(len(each) > 2 for each in told):
+    @cached_property
+    def _parts(self) -> list[tuple[Verdict, Spans]]:
+        shared = (self.summary, self.meetings, self.layout)
+        return [
+            (
+                Verdict(self.meetings, self.summary.scales, positive(part.condition)),
+                Spans(self.found, self.asked, part, *shared),
+            )
+            for part in self.parts
+        ]
+
+    @property
+    def meaning(self) -> str:
+        """What a yes means."""
+        verdicts = [verdict for verdict, _ in self._parts]
+        told = [each for verdict in verdicts for each in verdict.combinations or ()]
+        if any(verdict.combinations is None for verdict in verdicts):
+            return _UNKNOWN
+        if any(len(each) > 2 for each in told):
+            return _EACH_TWO
+        bins = f"the same bins as one of {len(told)} combinations"
+        if all(each == told[0] for each in told):
+            bins = (
+                f"the same bins, {' and '.join(_range(verdicts[0], each, self.layout) for each in told[0].values())},"
+            )
+        touched = np.logical_or.reduce([spans.touched.any(axis=0) for _, spans in self._parts])
+        cut = np.logical_or.reduce([(spans.touched & ~spans.inside).any(axis=0) for _, spans in self._parts])
+        meaning = f"yes means that a row lay in {bins} in the {touched.sum():,} spans touched"
+        if not cut.any():
+            return f"{meaning}, which is wrong for 0% of bins that did not meet there"
         return (
-            "yes means that each two of its features lay in the same bins in a row of a span touched, "
-            "which need not be the same row, and no rate is stated"
+            f"{meaning}, of which {cut.sum():,} are cut, where it may lie outside of what is asked: no rate is stated"
         )
-    bins = f"the same bins as one of {len(told)} combinations"
-    if all(each == told[0] for each in told):
-        own = [_range(verdicts[0], leaf, layout) for leaf in told[0].values()]
-        bins = f"the same bins, {' and '.join(own)},"
-    spans = [Spans(found, asked, part, summary, meetings, layout) for part in parts]
-    touched = np.logical_or.reduce([each.touched.any(axis=0) for each in spans])
-    cut = np.logical_or.reduce([(each.touched & ~each.inside).any(axis=0) for each in spans])
-    meaning = f"yes means that a row lay in {bins} in the {touched.sum():,} spans touched"
-    if not cut.any():
-        return f"{meaning}, which is wrong for 0% of bins that did not meet there"
-    return f"{meaning}, of which {cut.sum():,} are cut, where it may lie outside of what is asked: no rate is stated"
+
+
+_UNKNOWN: Final = "yes means that the counts of each feature leave room for such a row, and no rate is stated"
+_EACH_TWO: Final = (
+    "yes means that each two of its features lay in the same bins in a row of a span touched, "
+    "which need not be the same row, and no rate is stated"
+)
 
 
 def _range(verdict: Verdict, leaf: Leaf, layout: Layout) -> str:

@@ -38,7 +38,7 @@ _ROWS_AT_ONCE: Final = 1 << 16
 _PACKED: Final = 10
 
 #: Features whose pairs are tried when meetings are planned.
-_TRIED: Final = 5
+_TRIED: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +62,14 @@ class Meetings:
         np.maximum.at(last, span, day)
         joint = [grain.joint(feature)[fine[feature]] for feature in range(len(grain.starts))]
         frames = []
-        for one, other in grain.pairs:
-            height, width = grain.sizes[one], grain.sizes[other]
-            met = np.zeros(cell.size * height * width, np.bool_)
+        for one, height in enumerate(grain.sizes):
+            met = [np.zeros((cell.size, height * width), np.bool_) for width in grain.sizes[one + 1 :]]
             for start in range(0, span.size, _ROWS_AT_ONCE):
                 rows = slice(start, start + _ROWS_AT_ONCE)
-                at = span[rows] * height
-                at += joint[one][rows]
-                at *= width
-                at += joint[other][rows]
-                met[at] = True
-            frames.append(packed(np.packbits(met.reshape(cell.size, height * width), axis=1)))
+                base = span[rows] * height + joint[one][rows]
+                for other, bits in enumerate(met, one + 1):
+                    bits.reshape(-1)[base * grain.sizes[other] + joint[other][rows]] = True
+            frames += [packed(np.packbits(bits, axis=1)) for bits in met]
         return cls(grain, cell, period, first, last, tuple(frames))
 
     @classmethod

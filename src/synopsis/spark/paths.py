@@ -1,7 +1,7 @@
 """Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
 
     rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
-                                                   └▶ meetings of each partition ─▶ by cell ─▶ meetings of all
+                                                   └▶ meetings of each partition ─▶ by cell ─▶ those of all rows
 
 What moves to Python is a position, a time and four features an integer; what moves between executors are tallies and
 meetings; what reaches the driver are blocks and meetings, which the budget bounds.
@@ -41,6 +41,12 @@ from synopsis.spark.observations import REASONS, Observations
 
 #: Rows of the probe: for scales, and of whole places for the budget.
 _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
+
+#: Meetings are planned by one of so many rows of those for scales.
+_MEETING_ROWS = 2
+
+#: Tasks that gather meetings, each for some cells.
+_MEETING_TASKS = 4
 
 #: Rows that become one tally.
 _ROWS_AT_ONCE = 1_000_000
@@ -223,7 +229,7 @@ def _probed(
         codes = scales.codes(known[:, which])
         return Probe(latitude[which], longitude[which], local_us[which], codes, scales, rows / int(which.sum()))
 
-    met = _meetings_of(probe(in_scales), room)
+    met = _meetings_of(probe(in_scales & (np.cumsum(in_scales) % _MEETING_ROWS == 1)), room) if room else None
     left = memory - (met.nbytes if met else 0)
     stations = probe(in_places) if _stand_still(latitude[in_places], longitude[in_places]) else None
     cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), left)
@@ -247,7 +253,7 @@ def _stand_still(latitude: Floats, longitude: Floats) -> bool:
 def _tallied(
     batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout, met: Grain | None
 ) -> Iterator[pa.RecordBatch]:
-    """One partition's rows into tallies, a row for every region, and meetings, a row for every cell of theirs.
+    """One partition's rows into tallies, a row for every region, and meetings, a row for some of their cells.
 
     Memory is bounded by what is gathered at once.
     """
@@ -302,12 +308,12 @@ class _Gathered:
             yield _sent(int(each), whole.of_places(region == each))
         if self.meetings:
             met = Meetings.joined(self.meetings)
-            for cell in np.unique(met.cell):
-                yield _sent(-1 - int(cell), met.take(met.cell == cell))
+            for turn in range(_MEETING_TASKS):
+                yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
 
 
 def _sent(to: int, part: Tallies | Meetings) -> pa.RecordBatch:
-    """A part on its way to the task that gathers those of one number: regions from 0 on, cells of meetings below."""
+    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings below."""
     plain = pickle.dumps(part, protocol=5)
     packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
     return pa.RecordBatch.from_pydict({"region": pa.array([to]), "tallies": pa.array([packed], pa.binary())})
