@@ -145,7 +145,7 @@ class Estimates:
             return sample.total
         if isinstance(self._clause, Leaf):
             return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
-        if sample.heard.all():
+        if sample.all_heard:
             return self._live.total
         # Where no path tells how features go together, they are taken to be independent.
         return np.where(sample.heard, self._live.total, sample.added(sample.slots.rows * self._alone(self._clause)))
@@ -161,7 +161,7 @@ class Estimates:
         if self._exact(feature):
             counted, is_counted = sample.corrected(feature), ~is_counted
         else:
-            if not sample.heard.all():
+            if not sample.all_heard:
                 is_counted = ~sample.heard
                 counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
@@ -198,7 +198,7 @@ class Estimates:
         found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
         means = (first.average + found[6], second.average + found[7])
         told = _Pair._make((*found[:6], *means, (found, *both)))
-        return told if sample.heard.all() else told.where(sample.heard, _independent(first, second))
+        return told if sample.all_heard else told.where(sample.heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Estimates:
         of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
-        if not sample.heard.all():
+        if not sample.all_heard:
             least, most = (sample.added(each) for each in self._at_most(self._clause))
             low = np.where(sample.heard, low, np.minimum(np.maximum(least - sample.edge, 0.0), count))
             high = np.where(sample.heard, high, np.maximum(most + sample.edge, count))
@@ -479,7 +479,7 @@ class Numbers:
             low, high = intervals.plain_total(*own, *errors, whole.sample.edge, self._heard)
         else:
             low, high = intervals.total_of(*own, whole.count(), *whole.count_p95(), *self.average_p95)
-        if not self._heard.all():
+        if not self.estimates.sample.all_heard:
             least, most = intervals.unheard_total(self.count, self.sum, whole.count_p95()[1], *self._extremes)
             low, high = np.where(self._heard, low, least), np.where(self._heard, high, most)
         return low, high
@@ -505,7 +505,7 @@ class Numbers:
         more, fewer = np.minimum(np.minimum(skew, 0.0) - half, 0.0), np.maximum(np.maximum(skew, 0.0) + half, 0.0)
         low, high = (self._at(np.clip(share + each, 0.0, 1.0)) for each in (more, fewer))
         low, high = self.bins.around(low, high)
-        if not self._heard.all():
+        if not self.estimates.sample.all_heard:
             lowest, highest = self._extremes
             low, high = np.where(self._heard, low, lowest), np.where(self._heard, high, highest)
         found = self.bins.values(at)
