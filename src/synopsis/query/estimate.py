@@ -74,6 +74,11 @@ class Estimates:
         """Groups: whether any path tells of rows that satisfy the clause; else features are taken to be independent."""
         return self.sample.heard & (self._live.total > 0.0)
 
+    @cached_property
+    def _all_heard(self) -> bool:
+        """Whether that is so for every group."""
+        return bool(self._heard.all())
+
     def _alone(self, clause: Clause) -> Floats:
         """Slots: the share of rows that satisfy the clause, by the exact counts of independent features."""
         if isinstance(clause, Leaf):
@@ -162,7 +167,7 @@ class Estimates:
             return sample.total
         if isinstance(self._clause, Leaf):
             return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
-        if self._heard.all():
+        if self._all_heard:
             return self._live.total
         return np.where(self._heard, self._live.total, self._unseen)
 
@@ -186,7 +191,7 @@ class Estimates:
         if self._exact(feature):
             counted, is_counted = sample.corrected(feature), ~is_counted
         else:
-            if not self._heard.all():
+            if not self._all_heard:
                 is_counted = ~self._heard
                 counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
@@ -223,7 +228,7 @@ class Estimates:
         found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
         means = (first.average + found[6], second.average + found[7])
         told = _Pair._make((*found[:6], *means, (found, *both)))
-        return told if self._heard.all() else told.where(self._heard, _independent(first, second))
+        return told if self._all_heard else told.where(self._heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -250,7 +255,7 @@ class Estimates:
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
         if not isinstance(self._clause, Leaf):
             low = np.where(self._heard, low, 0.0)
-        if not sample.heard.all():
+        if not sample.all_heard:
             least, most = (sample.added(each) for each in self._at_most(self._clause))
             low = np.where(sample.heard, low, np.minimum(np.maximum(least - sample.edge, 0.0), count))
             high = np.where(sample.heard, high, np.maximum(most + sample.edge, count))

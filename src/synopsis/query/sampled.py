@@ -166,6 +166,11 @@ class Sample:
         return np.diff(self.paths.offset) > 0
 
     @cached_property
+    def all_heard(self) -> bool:
+        """Whether some path speaks for every group."""
+        return bool(self.heard.all())
+
+    @cached_property
     def which(self) -> Positions:
         """Paths: the position of each."""
         return np.arange(self.paths.weight.size, dtype=np.int32)
