@@ -1,6 +1,7 @@
 """The whole language, at random: do answers agree with DuckDB, whatever is asked and however it is spelled?
 
-    python benches/grammar.py [--questions 3000] [--only flights] [--seed 17] [--plain] [--depth 3] [--keep FOLDER]
+    python benches/grammar.py [--questions 3000] [--from 0] [--only flights] [--kind summary] [--seed 17] [--plain]
+                              [--depth 3] [--keep FOLDER]
 
 Random questions of all statistics, arithmetic, places, times, predicates, groups, HAVING, ORDER BY and LIMIT are put to
 sketches of generated stations at poles and dateline, of moving objects that cross both, of flights, and, where
@@ -11,7 +12,8 @@ Each is asked as SQL and as JSON, and two groups of it by themselves; tests/quer
 ORs and NOTs that join places, times and features.
 
 Bar: nothing certain misses, nothing exact is off, no question fails, and spellings agree. Intervals at 95% are counted.
-Writes benches/results/grammar.json; figures of data that was not asked this time stay in it.
+Writes benches/results/grammar.json as questions are answered; figures of data that was not asked this time stay in it,
+and a run that goes on where the last one ended (`--from`) is added to it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +43,9 @@ from tests.query.oracle import Oracle
 from tests.query.questions import both, either, negated, spelled
 
 QUESTIONS = 3000
+AT_ONCE = 100  #: questions after which figures are written
 SHOWN = 5  #: problems of each sketch
-#: Groups of a question and depth of its condition: every group, and every term of a condition, is evaluated by itself.
+#: Groups of a question and depth of its condition: every term of it, and every bin, is evaluated by itself.
 MOST_GROUPS, DEPTH = 12, 2
 HEADINGS = (
     *("data", "kind", "questions", "refused", "values", "certain misses", "wrong exact", "outside", "groups", "order"),
@@ -79,21 +82,21 @@ def built(data: Data, kind: str, folder: Path) -> syn.Database:
     return syn.open(place)
 
 
-def examined(data: Data, kind: str, folder: Path, seeds: range, mixed: bool, depth: int) -> tuple[Tally, float]:
-    """What came of all questions, and the milliseconds that each took with all its checks."""
-    database, oracle, tally = built(data, kind, folder), Oracle(data), Tally()
+def examined(data: Data, kind: str, folder: Path, seeds: range, mixed: bool, depth: int) -> Iterator[Tally]:
+    """What came of the questions, some at a time."""
+    database, oracle = built(data, kind, folder), Oracle(data)
     exam = Exam(database, oracle, data.ground(kind, most_groups=MOST_GROUPS), mixed, depth)
-    begun = time.perf_counter()
-    for seed in seeds:
-        exam.examine(seed, tally)
-    milliseconds = (time.perf_counter() - begun) * 1e3 / len(seeds)
+    for first in range(seeds.start, seeds.stop, AT_ONCE):
+        tally, begun = Tally(), time.perf_counter()
+        for seed in seeds[first - seeds.start :][:AT_ONCE]:
+            exam.examine(seed, tally)
+        yield replace(tally, seconds=time.perf_counter() - begun)
     if len(seeds) == 1:
         question, text = exam.drawn(seeds[0])
         print(f"{data.name} {kind}, seed {seeds[0]}: {text}")
         if tally.wrong:
             print("smaller:", spelled(smallest(exam, question)))
     oracle.close()
-    return tally, milliseconds
 
 
 # --- smaller questions ------------------------------------------------------------------------------------------------
@@ -159,27 +162,47 @@ def _simpler(expression: Expression) -> Iterator[Expression]:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def line_of(name: str, kind: str, tally: Tally, milliseconds: float) -> list[Any]:
+def line_of(sketch: str, tally: Tally) -> list[Any]:
+    name, kind = sketch.split()
     return [
         *(name, kind, tally.questions, tally.refused, tally.values, tally.certain_misses, tally.wrong_exact),
         *(tally.outside, tally.wrong_groups, tally.wrong_order, tally.failed, tally.spellings),
-        *(tally.alone, tally.alone_apart, tally.coverage, milliseconds),
+        *(tally.alone, tally.alone_apart, tally.coverage, tally.seconds * 1e3 / max(tally.questions, 1)),
     ]
 
 
-def measure(names: list[str], folder: Path, seeds: range, mixed: bool, depth: int) -> dict[str, Any]:
+def measure(
+    names: list[str], kinds: tuple[str, ...], folder: Path, seeds: range, mixed: bool, depth: int, is_kept: bool
+) -> dict[str, Tally]:
     """All figures, shown as they come."""
-    figures: dict[str, Any] = {}
+    found: dict[str, Tally] = {}
     for name in names:
         data = (GENERATED | SHARED)[name]()
-        for kind in KINDS.get(name, ("summary",)):
-            tally, milliseconds = examined(data, kind, folder, seeds, mixed, depth)
-            print_table(HEADINGS, [line_of(name, kind, tally, milliseconds)])
+        for kind in (each for each in KINDS.get(name, ("summary",)) if each in kinds):
+            sketch = f"{name} {kind}"
+            tally = so_far(sketch, seeds.start) if is_kept else Tally()
+            for part in examined(data, kind, folder, seeds, mixed, depth):
+                tally = found[sketch] = tally + part
+                if is_kept:
+                    write_results("grammar", {"sketches": known_figures() | {sketch: figures_of(tally)}})
+            print_table(HEADINGS, [line_of(sketch, tally)])
             for problem in tally.problems[:SHOWN]:
                 print("!!", problem, flush=True)
-            known = asdict(tally) | {"coverage": tally.coverage, "wrong": tally.wrong, "ms": milliseconds}
-            figures[f"{name} {kind}"] = known | {"problems": tally.problems[:SHOWN]}
-    return figures
+    return found
+
+
+def figures_of(tally: Tally) -> dict[str, Any]:
+    """A tally as it is written."""
+    known = asdict(tally) | {"coverage": tally.coverage, "wrong": tally.wrong}
+    return known | {"problems": tally.problems[:SHOWN], "notes": tally.notes[:SHOWN]}
+
+
+def so_far(sketch: str, first: int) -> Tally:
+    """What came of the questions before this one, where they were all asked; nothing otherwise."""
+    known = known_figures().get(sketch, {})
+    if not first or known.get("questions") != first:
+        return Tally()
+    return Tally(**{each.name: known[each.name] for each in fields(Tally) if each.name in known})
 
 
 def known_figures() -> dict[str, Any]:
@@ -192,6 +215,8 @@ def known_figures() -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=QUESTIONS)
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed, where a run goes on")
+    parser.add_argument("--kind", choices=["summary", "strands"])
     parser.add_argument("--only", choices=[*GENERATED, *SHARED])
     parser.add_argument("--seed", type=int, help="ask the question of this seed only")
     parser.add_argument("--plain", action="store_true", help="no ORs and NOTs that join places, times and features")
@@ -203,17 +228,20 @@ def main() -> int:
     names = [options.only] if options.only else [*GENERATED, *(SHARED if DATA.is_dir() else ())]
     if not DATA.is_dir():
         print("the folder shared does not lie beside this repository: weather and air are left out")
-    seeds = range(options.questions) if options.seed is None else range(options.seed, options.seed + 1)
+    seeds = range(options.first, options.questions)
+    if options.seed is not None:
+        seeds = range(options.seed, options.seed + 1)
+    kinds = (options.kind,) if options.kind else ("summary", "strands")
+    is_kept = options.seed is None and not options.plain
     try:
         with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
-            figures = measure(names, options.keep or Path(folder), seeds, not options.plain, options.depth)
+            place = options.keep or Path(folder)
+            found = measure(names, kinds, place, seeds, not options.plain, options.depth, is_kept)
     finally:
         session.stop()
-    if options.seed is None and not options.plain:
-        write_results("grammar", {"sketches": known_figures() | figures})
-    wrong = sum(each["wrong"] for each in figures.values())
-    asked = sum(each["questions"] for each in figures.values())
-    values = sum(each["values"] for each in figures.values())
+    wrong, asked, values = (
+        sum(getattr(tally, name) for tally in found.values()) for name in ("wrong", "questions", "values")
+    )
     print("\n" + bar(not wrong, f"{wrong} wrong in {values:,} values of {asked:,} questions"))
     return 0
 

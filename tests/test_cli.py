@@ -89,6 +89,7 @@ def test_help_names_every_command_and_how_to_begin(command) -> None:
         ("build", ["--lat", "--features", "--exact-at", "--memory", "--strict", "--master", "--conf", "--batch"]),
         ("query", ["sketch", "question", "--format", "CORRELATION"]),
         ("info", ["sketch", "--json"]),
+        ("synthesize", ["sketch", "--rows", "--share", "--where", "--seed", "--label", ".parquet"]),
         ("demo", ["--to", "336,776"]),
     ],
 )
@@ -258,6 +259,38 @@ def test_a_question_may_come_as_json_and_be_explained(command, sketch: Path) -> 
     code, out, err = command("query", sketch, '{"select": [{"cuont": "*"}]}')
     assert code == 2
     assert "count" in err
+
+
+def test_synthetic_rows_are_written_as_the_ending_says(command, sketch: Path, tmp_path: Path) -> None:
+    for ending, read in (
+        ("parquet", pq.read_table),
+        ("csv", pyarrow.csv.read_csv),
+        ("arrow", lambda file: pa.ipc.open_file(file).read_all()),
+    ):
+        file = tmp_path / f"rows.{ending}"
+        assert command("synthesize", sketch, "--rows", 40, "--seed", 2, "--to", file) == (0, b"", "")
+        assert read(file).num_rows == 40
+        assert read(file).column_names[-1] == "x"
+
+
+def test_synthetic_rows_that_cannot_be_drawn_or_written_are_refused_in_one_sentence(
+    command, sketch: Path, tmp_path: Path
+) -> None:
+    for options, sentence in (
+        (("--to", "rows.parquet"), "rows=n or share"),
+        (("--rows", "-1", "--to", "rows.parquet"), "not negative"),
+        (("--rows", "5", "--to", "rows.xlsx"), r"its suffix says how it is written: \.parquet"),
+        (("--rows", "5", "--to", "rows.vw"), "--label names what is learnt"),
+        (("--rows", "5", "--to", "rows.csv", "--label", "x"), "leave it out for others"),
+        (("--rows", "5", "--to", "rows.vw", "--label", "y"), "no feature 'y'"),
+        (("--rows", "5", "--to", "rows.vw", "--label", "x"), "no feature to learn 'x' from"),
+        (("--rows", "5", "--where", "lat >", "--to", "rows.csv"), "something is missing"),
+    ):
+        to = tmp_path / options[options.index("--to") + 1]
+        code, out, err = command("synthesize", sketch, *(to if word == to.name else word for word in options))
+        assert (code, out) == (2, b"")
+        assert re.fullmatch(rf"synopsis: .*{sentence}.*\n", err), err
+        assert not to.exists()
 
 
 def test_cells_come_as_polygons(command, sketch: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions
 from tests.test_sketches import PATHS
 
+import synopsis as syn
 from synopsis import frames
 
 pytestmark = pytest.mark.spark
@@ -46,6 +47,22 @@ def test_synthetic_rows_are_a_frame_of_the_size_asked_for_in_several_partitions(
     assert frame.count() == 1001
     assert frame.rdd.getNumPartitions() == 2
     assert frame.agg(functions.avg("temp")).first()[0] == pytest.approx(16.0, abs=1.0)
+
+
+def test_a_drawing_becomes_a_frame_drawn_in_the_executors_and_goes_where_spark_writes(
+    spark: Any, sketch: Path, tmp_path: Path
+) -> None:
+    drawn = syn.open(sketch).synthetic(rows=700, where="lat > 0", seed=5)
+    frame = drawn.to_spark(spark, partitions=2)
+    assert frame.columns == drawn.schema.names
+    assert frame.rdd.getNumPartitions() == 2
+    frame.write.parquet((tmp_path / "rows").as_uri())
+    written = spark.read.parquet(str(tmp_path / "rows"))
+    assert written.count() == 700
+    assert written.where("lat <= 0").count() == 0
+    assert drawn.to_spark().count() == 700  # the session that there is
+    part = syn.open(sketch).select("SELECT temp WHERE lat > 0").synthetic(rows=90)
+    assert part.to_spark(spark).select("temp").count() == 90  # stored nowhere: drawn here
 
 
 def test_filters_are_pushed_down_where_a_share_is_drawn_and_hold_everywhere(spark: Any, sketch: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from synopsis.core.errors import BadQuery, BadSpec, SynopsisError
+from synopsis.core.errors import BadQuery, BadSpec, BadTarget, SynopsisError
 
 application = typer.Typer(
     name="synopsis",
@@ -153,6 +153,32 @@ def query(
         pyarrow.parquet.write_table(table, stream)
     sys.stdout.buffer.write(stream.getvalue())
     sys.stdout.buffer.flush()
+
+
+@application.command()
+def synthesize(
+    sketch: Annotated[str, typer.Argument(help="folder of a sketch")],
+    to: Annotated[str, typer.Option(help="file or address: .parquet, .csv, .arrow, or .vw with --label")],
+    rows: Annotated[int | None, typer.Option(help="how many rows")] = None,
+    share: Annotated[float | None, typer.Option(help="or how large a share of those that there are, as 0.1")] = None,
+    where: Annotated[str | None, typer.Option(help='a condition as in a question, "rh > 80 AND lat < 0"')] = None,
+    seed: Annotated[int, typer.Option(help="the same seed draws the same rows")] = 0,
+    label: Annotated[str | None, typer.Option(help="of .vw: the feature to learn")] = None,
+) -> None:
+    """Draw rows that were never observed, with the joint structure of those that were."""
+    from synopsis.database import open as open_sketch
+
+    drawn = open_sketch(sketch).synthetic(rows, share, where, seed)
+    suffix = Path(to).suffix.lower()
+    if (suffix == ".vw") != (label is not None):
+        raise BadTarget("--label names what is learnt from a .vw file, which needs one; leave it out for others")
+    if suffix == ".vw" and label is not None:
+        drawn.to_vw(to, label)
+        return
+    writers = {".parquet": drawn.to_parquet, ".csv": drawn.to_csv, ".arrow": drawn.to_ipc}
+    if suffix not in writers:
+        raise BadTarget(f"--to is {to!r}; its suffix says how it is written: .parquet, .csv, .arrow or .vw")
+    writers[suffix](to)
 
 
 @application.command()

@@ -17,8 +17,9 @@ from synopsis.query.phrases import condition_of
 from synopsis.query.relation import Relation
 from synopsis.query.tree import EVERYTHING
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.members import Members, Opened
-from synopsis.sketch.summary import Summary
+from synopsis.sketch.summary import Summary, in_words
 from synopsis.sketches import Sketch
 from synopsis.store.store import State, Store
 from synopsis.store.watermarks import watermark_us
@@ -39,6 +40,11 @@ class Database(Sketch):
             state.spec,
             AsOf(state.version, watermark),
         )
+
+    @property
+    def place(self) -> str:
+        """The folder or address that it was opened at."""
+        return self._store.place
 
     def rejects(self) -> pa.Table:
         """The rows that builds set aside: batch, reason, and the row as JSON."""
@@ -99,6 +105,16 @@ def _info_of_members(members: Members) -> dict[str, Any]:
     }
 
 
+def _info_of_meetings(meetings: Meetings, layout: Layout) -> dict[str, Any]:
+    grain = meetings.grain
+    return {
+        "grain": f"cells of {grain.bits} bits x {in_words(grain.months)}",
+        "spans": len(meetings),
+        "bins": {name: len(starts) for name, starts in zip(layout.features, grain.starts, strict=True)},
+        "bytes": meetings.nbytes,
+    }
+
+
 def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
     layout = summary.layout
     paths, rows = summary.paths, summary.rows
@@ -118,6 +134,7 @@ def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
             "time": "kept as days and when on them" if layout.moving else "kept as days",
         },
         "parts": summary.parts,
+        **({} if summary.meetings is None else {"meetings": _info_of_meetings(summary.meetings, features)}),
         "expected_error": expected(summary, features),
     }
 

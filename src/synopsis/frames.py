@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -37,6 +37,7 @@ from pyspark.sql.types import StructType
 from synopsis.core.errors import BadQuery
 from synopsis.core.spec import Spec
 from synopsis.database import open as open_sketch
+from synopsis.synthetic import Synthetic
 
 _OPTIONS: Final = ("path", "rows", "share", "seed", "where", "partitions")
 _SIGNS: Final[dict[type[Filter], str]] = {
@@ -52,6 +53,20 @@ def register(spark: SparkSession) -> None:
     """Make the format "synopsis" known to a session, and let it push filters down."""
     spark.dataSource.register(SynopsisSource)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def synthetic_frame(drawn: Synthetic, spark: SparkSession | None = None, partitions: int | None = None) -> DataFrame:
+    """Synthetic rows as a frame of the session given, or the active one."""
+    session = spark or SparkSession.getActiveSession()
+    if session is None:
+        raise BadQuery("there is no Spark session; give one: drawn.to_spark(spark)")
+    if drawn.place is None:
+        return session.createDataFrame(drawn.to_arrow())
+    register(session)
+    number = session.sparkContext.defaultParallelism if partitions is None else partitions
+    options = {"rows": drawn.rows, "share": drawn.share, "where": drawn.where, "seed": drawn.seed, "partitions": number}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    return session.read.format("synopsis").options(**given).load(drawn.place)
 
 
 class SynopsisSource(DataSource):

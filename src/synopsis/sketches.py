@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from synopsis.core.errors import BadQuery
 from synopsis.core.sizes import format_bytes
 from synopsis.core.spec import Spec
+from synopsis.fidelity import Fidelity, as_table, fidelity, halves
 from synopsis.query.answer import Answer, AsOf
 from synopsis.query.binding import bind
 from synopsis.query.coverage import coverage
@@ -32,7 +32,7 @@ from synopsis.query.relation import Relation, check_numbers, merged, under
 from synopsis.query.scoping import placed
 from synopsis.query.spelling import canonical, question_of
 from synopsis.query.sql import written_condition
-from synopsis.query.synthesis import Names, schema_of, synthesized
+from synopsis.query.synthesis import Names
 from synopsis.query.tables import to_table
 from synopsis.query.tree import EVERYTHING, Aggregate, Item, Question, Selection
 from synopsis.query.values import Value
@@ -43,6 +43,7 @@ from synopsis.sketch.summary import Summary
 from synopsis.sketch.tree import Tree
 from synopsis.store.saving import save
 from synopsis.store.store import Store
+from synopsis.synthetic import Synthetic
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -158,9 +159,7 @@ class Sketch:
         have the joint structure that paths keep: which bins go together, places, days, what is missing. `synthetic`
         gives the same as a stream, for more rows than fit in memory.
         """
-        reader = self.synthetic(rows, share, where, seed)
-        table = reader.read_all()
-        return table.take(np.random.default_rng(seed).permutation(table.num_rows))
+        return self.synthetic(rows, share, where, seed).to_arrow()
 
     def synthetic(
         self,
@@ -168,8 +167,11 @@ class Sketch:
         share: float | None = None,
         where: str | None = None,
         seed: int = 0,
-    ) -> pa.RecordBatchReader:
-        """Synthetic rows as a stream of Arrow batches, block by block: any number of them in the memory of one."""
+    ) -> Synthetic:
+        """Synthetic rows as a stream of Arrow batches, block by block: any number of them in the memory of one.
+
+        Also as files, Spark frames, and datasets to learn from: see `Synthetic`.
+        """
         relation = self.relation
         if where is not None:
             asked = question_of(f"SELECT * WHERE {where}")
@@ -178,8 +180,28 @@ class Sketch:
             check_numbers(asked.scope)
             relation = replace(relation, where=under(relation.where, asked.scope))
         names = Names(self.spec.lat, self.spec.lon, self.spec.time)
-        batches = synthesized(relation, names, rows, share, seed)
-        return pa.RecordBatchReader.from_batches(schema_of(relation.layout, names), batches)
+        return Synthetic(relation, names, rows, share, seed, self.place, where)
+
+    @property
+    def place(self) -> str | None:
+        """Where it is stored; None for a part in memory."""
+        return None
+
+    def fidelity(
+        self, real: Any, rows: int | None = None, seed: int = 0, sample: Any = None, where: str | None = None
+    ) -> Fidelity:
+        """How well synthetic rows stand for real ones: distributions, correlations, and whether a classifier can tell.
+
+        `real` are observations (Arrow table, pandas frame), best such that the sketch has not seen. Beside the same
+        figures of synthetic rows, as many as there are real ones unless `rows` says so, are those of an equal-size
+        sample of real rows: of `sample`, or else one half of `real` against the other. Needs scikit-learn and scipy:
+        pip install 'synopsis[fidelity]'.
+        """
+        seen = as_table(real, self.features)
+        rivals = None if sample is None else as_table(sample, self.features)
+        first, second = halves(seen, rivals, rows, seed)
+        drawn = self.synthesize(rows=second.num_rows, where=where, seed=seed)
+        return fidelity(first, drawn.select(list(self.features)), second, seed)
 
     # --- as data ------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -75,6 +75,15 @@ class Tally:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: what is worth a look, and not wrong
     refusals: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0  #: that all of it took
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both, of different questions."""
+        added: dict[str, Any] = {}
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            added[each.name] = _joined(mine, theirs) if isinstance(mine, dict) else mine + theirs
+        return Tally(**added)
 
     @property
     def wrong(self) -> int:
@@ -89,6 +98,16 @@ class Tally:
 
     def problem(self, what: str) -> None:
         self.problems.append(what)
+
+
+def _joined(mine: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """Counts, or lists of them, by name."""
+    nothing = {name: [0, 0] if isinstance(count, list) else 0 for name, count in (mine | theirs).items()}
+    pairs = {name: (mine.get(name, none), theirs.get(name, none)) for name, none in nothing.items()}
+    return {
+        name: [a + b for a, b in zip(one, two, strict=True)] if isinstance(one, list) else one + two
+        for name, (one, two) in pairs.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -252,11 +271,17 @@ class _Shown:
 
     def __init__(self, answer: Answer) -> None:
         self._table = answer.to_arrow()
+        self._known: dict[str, _Numbers] = {}
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
     def of(self, name: str) -> _Numbers:
+        if name not in self._known:
+            self._known[name] = self._of(name)
+        return self._known[name]
+
+    def _of(self, name: str) -> _Numbers:
         def numbers(column: str) -> Floats:
             if column not in self._table.column_names:
                 return np.full(len(self._table), np.nan)

@@ -54,6 +54,27 @@ def test_exact_parts_make_an_exact_result_and_the_weakest_part_says_what_it_prom
     assert value.p95 == pytest.approx((-2.1, -1.9))
 
 
+def of_rows(estimate: float, low: float, high: float, p95: tuple[float, float]) -> Values:
+    numbers = (np.array([float(each)]) for each in (estimate, low, high))
+    return Values(*numbers, np.array([CERTAIN], np.int8), np.array([p95], np.float64))
+
+
+def test_a_share_of_rows_of_which_none_is_expected_is_a_number_all_the_same():
+    value = combined("share", of_rows(0, 0, 3, (0, 2)), of_rows(0, 0, 4, (0, 3)))[0]
+    assert (value.low, value.estimate, value.high, value.guarantee) == (0.0, 0.5, 1.0, "certain")
+    assert value.p95 == (0.0, 1.0)
+    nothing = combined("share", of_rows(0, 0, 0, (0, 0)), of_rows(0, 0, 0, (0, 0)))[0]
+    assert nothing.estimate is None
+
+
+def test_a_share_at_95_percent_adds_errors_of_part_and_whole_as_squares():
+    value = combined("share", of_rows(30, 0, 100, (24, 36)), of_rows(100, 50, 200, (80, 120)))[0]
+    assert value.estimate == 0.3
+    assert value.p95 == pytest.approx((0.3 - math.hypot(0.06, 0.06), 0.3 + math.hypot(0.06, 0.06)))
+    rare = combined("share", of_rows(0.4, 0, 100, (0.2, 2.5)), of_rows(100, 50, 200, (80, 120)))[0]
+    assert rare.p95[0] == 0.0  # rows are whole, and there may be none
+
+
 EXPRESSIONS = {
     "MAX(temp) - MIN(temp)": "max(temp) - min(temp)",
     "COUNT(half) / COUNT(*)": "count(half) / count(*)",

@@ -67,6 +67,12 @@ def test_outliers_of_several_parts_are_those_of_their_common_mean():
     assert holds(value, int((np.abs(rows - rows.mean()) > 2 * rows.std()).sum()))
 
 
+@pytest.mark.parametrize("number", [0.0, float(np.median(TEMP[~np.isnan(TEMP)]))])
+def test_where_all_values_are_one_none_is_an_outlier(number):
+    feature, other = ("rain", "temp > 5") if number == 0.0 else ("temp", "rain >= 0")
+    assert PLAIN.query(f"SELECT OUTLIERS({feature}, 1) AS o WHERE {feature} = {number} AND {other}")["o"].estimate == 0
+
+
 def test_outliers_of_strands_lie_between_what_extremes_show_and_what_chebyshev_allows():
     for feature in ("kelvin", "rain"):
         values = WEATHER.feature(feature)

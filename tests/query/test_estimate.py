@@ -2,11 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from tests.query.single import single
 
 from synopsis.query.bins import _highest_step, _lowest_step
-from synopsis.query.estimate import Estimates
+from synopsis.query.covers import Covers
 from synopsis.query.inference import student
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
+from synopsis.query.sampled import Sample
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, fitted
 
@@ -34,7 +36,7 @@ def estimates(condition=EVERYTHING, share=1.0, covered=None):
     kept = np.random.default_rng(1).random(PLACE.size) < share
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     whole = np.ones(strata.day_rows.size) if covered is None else covered(strata)
-    return Estimates(strata, SCALES, (0, 1, 2), whole, positive(condition))
+    return single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(whole)), positive(condition))
 
 
 def holds(condition):
@@ -120,6 +122,27 @@ def test_exact_counts_take_the_paths_luck_out():
     assert few.count() == pytest.approx(truth, rel=0.01)  # twenty times fewer paths, and hardly less exact
 
 
+def test_a_condition_that_no_path_satisfies_is_answered_by_independent_features():
+    odd = And((between(0, -math.inf, 9.0), between(1, 5.0, 6.0)))
+    found = next(each for share in (0.02, 0.01, 0.005, 0.002) if not (each := estimates(odd, share=share))._live.total)
+    assert 0 < found.count() < PLACE.size / found.sample.paths.weight.size
+    numbers = found.of(0)
+    assert numbers.average < 9.0
+    assert numbers.average_p95[0] <= numbers.average <= numbers.average_p95[1] <= 9.0
+    assert not math.isnan(found.of(1).quantile(0.5))
+
+
+def test_values_of_other_days_are_not_thought_to_be_in_scope():
+    early, random = DAY < 15, np.random.default_rng(3)
+    values = np.where(early, 10.0, 30.0) + random.normal(0, 1, DAY.size)
+    scales, kept = Scales.fit(values[None]), random.random(DAY.size) < 0.05
+    strata = fitted(scales, PLACE, DAY // 30, DAY, scales.codes(values[None]), kept, BINS)
+    sample = Sample(strata, scales, (0,), Covers.whole((strata.day < 3).astype(float), None, strata.day_kept))
+    assert single(sample, positive(EVERYTHING)).of(0).count == pytest.approx((DAY < 3).sum())
+    late = single(sample, positive(Between(0, 29.5)))
+    assert late.count() < 10  # what the paths of all days lack is lacking in days that have such paths
+
+
 def test_nothing_in_scope_gives_no_number():
     found = estimates(covered=lambda strata: np.zeros(strata.day_rows.size))
     assert found.count() == 0
@@ -165,7 +188,7 @@ def test_a_place_out_of_many_is_answered_as_if_it_were_alone():
     one = fitted(SCALES, PLACE[alone], DAY[alone] // 15, DAY[alone], fine[:, alone], kept[alone], BINS)
     days = (both.day < 20) * (both.day_place == 1).astype(float)
     wide, narrow = (
-        Estimates(strata, SCALES, (0, 1, 2), covered, clause)
+        single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(covered)), clause)
         for strata, covered in ((both, days), (one, (one.day < 20).astype(float)))
     )
     assert wide.count() == pytest.approx(narrow.count())
@@ -178,10 +201,12 @@ def test_axes_are_filled_and_used_again():
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), np.ones(PLACE.size, bool), BINS)
     axes = {}
     whole = np.ones(strata.day_rows.size)
-    first, second = (Estimates(strata, SCALES, (0, 1, 2), whole, positive(EVERYTHING), axes) for _ in range(2))
+    first, second = (
+        single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(whole), axes), positive(EVERYTHING)) for _ in range(2)
+    )
     assert first.of(0).average == second.of(0).average
     assert list(axes) == [0]
-    assert first.bins(0).axis is second.bins(0).axis
+    assert first.sample.bins(0).axis is second.sample.bins(0).axis
 
 
 @pytest.mark.parametrize(
@@ -276,7 +301,7 @@ def test_about_95_of_100_intervals_hold_the_truth():
             if truth.sum() < 50:
                 continue
             covered = ((strata.day >= first) & (strata.day < first + length)).astype(float)
-            found = answers(Estimates(strata, SCALES, (0, 1, 2), covered, positive(And(picked))))
+            found = answers(single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(covered)), positive(And(picked))))
             for name, true in true_answers(truth).items():
                 start, end = found[name][1]
                 held.setdefault(name, []).append(start - 1e-6 * abs(true) <= true <= end + 1e-6 * abs(true))
@@ -317,7 +342,7 @@ def test_without_strata_there_is_nothing():
         codes=np.empty((3, 0), np.uint8),
     )
     for condition in ASKED:
-        found = Estimates(strata, SCALES, (0, 1, 2), np.empty(0), positive(condition))
+        found = single(Sample(strata, SCALES, (0, 1, 2), Covers.whole(np.empty(0))), positive(condition))
         assert found.count() == 0
         assert found.count_p95() == (0, 0)
         assert all(
@@ -339,7 +364,9 @@ def test_a_scope_whose_days_have_no_path_hears_those_of_other_days():
     kept = DAY != 7
     strata = fitted(SCALES, PLACE, DAY // 15, DAY, SCALES.codes(VALUES), kept, BINS)
     condition = And((between(0, 12.0, 25.0), between(1, 0.0, 1.0)))
-    found = Estimates(strata, SCALES, (0, 1, 2), (strata.day == 7).astype(float), positive(condition))
+    found = single(
+        Sample(strata, SCALES, (0, 1, 2), Covers.whole((strata.day == 7).astype(float))), positive(condition)
+    )
     truth = holds(condition) & (DAY == 7)
     assert found.count() == pytest.approx(truth.sum(), rel=0.1)
     low, high = found.count_p95()
@@ -355,7 +382,7 @@ def test_a_feature_that_is_always_absent_has_no_numbers():
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
     for condition, count in ((IsNull(2), PLACE.size), (Between(2), 0), (EVERYTHING, PLACE.size)):
-        found = Estimates(strata, scales, (0, 1, 2), whole, positive(condition))
+        found = single(Sample(strata, scales, (0, 1, 2), Covers.whole(whole)), positive(condition))
         assert found.count() == pytest.approx(count)
         assert math.isnan(found.of(2).average)
         assert found.of(2).sum == 0
@@ -370,7 +397,8 @@ def test_a_feature_of_one_value_has_one_bin_and_no_spread(share):
     kept = np.random.default_rng(1).random(PLACE.size) < share
     strata = fitted(scales, PLACE, DAY // 15, DAY, scales.codes(values), kept, BINS)
     whole = np.ones(strata.day_rows.size)
-    found = Estimates(strata, scales, (0, 1, 2), whole, positive(And((Between(1, 7.5, 7.5), Between(0)))))
+    clause = positive(And((Between(1, 7.5, 7.5), Between(0))))
+    found = single(Sample(strata, scales, (0, 1, 2), Covers.whole(whole)), clause)
     assert found.count() == pytest.approx(PLACE.size)
     numbers = found.of(1)
     assert (numbers.average, numbers.quantile(0.9)) == pytest.approx((7.5, 7.5))

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 QUESTIONS = 80
 DATA = {"stations": stations, "flights": lambda: flights(months=2), "moving": moving}
-#: Every group of a summary is evaluated by itself, and so is every term of a condition: few leave time for questions.
+#: Every term of a condition is evaluated by itself, and so is every bin that is grouped by: few leave time for more.
 MOST_GROUPS = {"summary": 12, "strands": 60}
 SKETCHES = (
     ("stations", "summary"),

@@ -383,8 +383,8 @@ def test_groups_with_no_rows_in_scope_are_left_out():
 
 
 def test_too_many_groups_are_refused():
-    with pytest.raises(BadQuery, match="10,000 groups"):
-        Data(places=1, hours=24 * 400, kept=0.0).as_asked("SELECT MAX(temp) GROUP BY BUCKET('15m')")
+    with pytest.raises(BadQuery, match="100,000 groups"):
+        Data(places=1, hours=24 * 400, kept=0.0).as_asked("SELECT MAX(temp) GROUP BY BUCKET('5m')")
 
 
 def test_buckets_shorter_than_a_day_are_answered_by_days_or_refused_where_one_insists():

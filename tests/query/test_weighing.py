@@ -6,9 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.query.plain.estimate import Estimates as PlainEstimates
+from tests.query.single import single
 
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
+from synopsis.query.sampled import Sample
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, fitted
 
@@ -57,7 +60,7 @@ def answers(estimates) -> dict[str, float | tuple[float, float]]:
         numbers = estimates.of(feature)
         for name in ("count", "sum", "average", "variance", "deviation"):
             found[f"{name} {feature}"] = getattr(numbers, name)
-            if name != "variance" or numbers.variance > 0:
+            if name != "variance" or np.all(numbers.variance > 0):
                 found[f"{name}_p95 {feature}"] = getattr(numbers, f"{name}_p95")
         for share in (0.0, 0.3, 0.5):
             found[f"quantile {feature} {share}"] = numbers.quantile(share)
@@ -78,17 +81,35 @@ def test_every_statistic_is_that_of_numpy(seed: int) -> None:
     strata, scales, covered, lean = world(seed)
     for condition in CONDITIONS:
         asked = (strata, scales, (0, 1, 2), covered, positive(condition), None, lean)
-        found, wanted = answers(Estimates(*asked)), answers(PlainEstimates(*asked))
+        sample = Sample(strata, scales, (0, 1, 2), Covers.whole(covered, lean, strata.day_kept))
+        found, wanted = answers(single(sample, positive(condition))), answers(PlainEstimates(*asked))
         assert found.keys() == wanted.keys()
         for name, value in wanted.items():
-            ends, own = np.atleast_1d(value), np.atleast_1d(found[name])
+            ends, own = np.atleast_1d(value), np.ravel(found[name])
             scale = float(np.max(np.abs(ends[np.isfinite(ends)]), initial=1e-6))
             assert all(alike(*pair, scale) for pair in zip(own, ends, strict=True)), (name, condition, own, ends)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_side_by_side_are_answered_as_each_alone(seed: int) -> None:
+    strata, scales, covered, lean = world(seed)
+    covers, _ = Covers.whole(covered, lean, strata.day_kept).parted(strata.day_place * 3 + strata.day % 3)
+    for condition in CONDITIONS:
+        together = answers(Estimates(Sample(strata, scales, (0, 1, 2), covers), positive(condition)))
+        for group in range(covers.groups):
+            sample = Sample(strata, scales, (0, 1, 2), covers.only(group, group + 1))
+            alone = answers(Estimates(sample, positive(condition)))
+            for name, value in ((name, value) for name, value in alone.items() if name in together):
+                own, ends = np.atleast_2d(together[name])[:, group], np.ravel(value)
+                scale = float(np.max(np.abs(ends[np.isfinite(ends)]), initial=1e-6))
+                assert all(alike(*pair, scale) for pair in zip(own, ends, strict=True)), (name, condition, own, ends)
+
+
 def test_pairs_know_the_means_of_rows_that_have_both() -> None:
     strata, scales, _, _ = world(0)
-    found = Estimates(strata, scales, (0, 1, 2), np.ones(strata.day_rows.size), positive(EVERYTHING))
+    found = Estimates(
+        Sample(strata, scales, (0, 1, 2), Covers.whole(np.ones(strata.day_rows.size))), positive(EVERYTHING)
+    )
     pair = found._pair(0, 2)
     assert pair.mean_x == pytest.approx(found.also(positive(Not(IsNull(2)))).of(0).average, rel=0.05)
     assert pair.mean_y == pytest.approx(found.of(2).average, rel=0.05)

@@ -1,6 +1,6 @@
 """A summary thinned, added or made to fit counts the same rows as before; only paths go, and they go evenly."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import even_choice
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.joints import Grain, starts_of
+from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import PathLayout, Summary, cut
-from synopsis.sketch.tallies import DAY_US, Tallies, periods
+from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, periods
 
 BINS = 15
 HOUR_US = 3_600_000_000
@@ -155,6 +157,19 @@ def test_a_summary_without_paths_that_does_not_fit_stays_as_it_is(short):
     found = bare.within(bare.nbytes - short)
     assert found.paths == 0
     same_counts(found, WHOLE)
+
+
+def test_meetings_count_and_go_only_when_no_path_is_left():
+    latitude, longitude, local_us, values = rows()
+    grain = Grain(0, EVERYTHING, starts_of(SCALES, 3, 16))
+    whole = replace(WHOLE, meetings=Meetings.of(grain, latitude, longitude, local_us, SCALES.codes(values)))
+    assert whole.nbytes == sum(whole.parts.values()) == WHOLE.nbytes + whole.meetings.nbytes
+    bare = whole.thinned(0.0).nbytes
+    assert whole.within(bare).meetings is whole.meetings
+    assert whole.within(bare).paths == 0
+    assert whole.within(bare - 1).meetings is None
+    assert (whole + whole).meetings.nbytes == whole.meetings.nbytes
+    assert (whole + WHOLE).meetings is None
 
 
 # --- adding -----------------------------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.joints import Grain, starts_of
+from synopsis.sketch.meetings import KEYS, Meetings
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import PathLayout, Summary
@@ -48,6 +51,15 @@ def made(features=4, places=5, kept=0.4, seed=0):
     )
 
 
+def with_meetings(summary):
+    """The same with the meetings of a few rows."""
+    random, features = np.random.default_rng(4), len(summary.scales.quantizers)
+    grain = Grain(10, 3, starts_of(summary.scales, features, 24))
+    codes = summary.scales.codes(random.normal(15, 5, (features, 200)))
+    where = random.uniform(-90, 90, 200), random.uniform(-180, 180, 200), random.integers(0, 400 * DAY_US, 200)
+    return replace(summary, meetings=Meetings.of(grain, *where, codes))
+
+
 def same(one, two):
     """Every number of both, bit for bit; and nothing that only one of them has."""
     for each in fields(Summary):
@@ -64,6 +76,11 @@ def same(one, two):
                     assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs], inner.name
                 else:
                     assert mine == theirs, inner.name
+        elif isinstance(left, Meetings):
+            assert (left.grain, left.frames) == (right.grain, right.frames)
+            for name in KEYS:
+                mine, theirs = getattr(left, name), getattr(right, name)
+                assert (mine.dtype, mine.tobytes()) == (theirs.dtype, theirs.tobytes()), name
         else:
             assert left == right, each.name
 
@@ -90,8 +107,18 @@ def test_a_sum_comes_back_and_its_bytes_are_those_of_both():
     assert from_table(to_table(one + two)).rows == one.rows + two.rows
 
 
+def test_meetings_come_back_and_a_table_without_them_has_none(tmp_path):
+    summary = with_meetings(made())
+    table = to_table(summary)
+    assert table["part"].to_pylist().count("meetings") == 1
+    file = write_file(table, str(tmp_path), "attempt")
+    same(from_table(read_files(str(tmp_path), [file.name], SCHEMA)), summary)
+    before = table.filter(pc.not_equal(table["part"], "meetings"))
+    same(from_table(before), replace(summary, meetings=None))
+
+
 def test_rows_may_be_read_in_any_order():
-    summary = made()
+    summary = with_meetings(made())
     table = to_table(summary)
     order = np.random.default_rng(1).permutation(table.num_rows)
     found = from_table(table.take(order))

@@ -47,6 +47,10 @@ def combined(operator: str, one: Values, other: Values) -> Values:
         estimate = np.where(np.isfinite(estimate), estimate, np.nan)
         low, high = _interval(operator, _ends(one), _ends(other))
         likely = _interval(operator, _likely(one), _likely(other))
+        if operator == "share":
+            # Where no row of the whole is expected, and there may be some, nothing speaks for either end.
+            estimate = np.where(np.isnan(estimate) & (other.high > 0), (low + high) / 2, np.clip(estimate, 0.0, 1.0))
+            likely = _likely_share(estimate, one, other)
     exact = (one.guarantee == EXACT) & (other.guarantee == EXACT)
     low, high = np.where(exact, estimate, low), np.where(exact, estimate, high)
     bounded = np.isfinite(low) & np.isfinite(high)
@@ -81,6 +85,20 @@ def _likely(values: Values) -> tuple[Floats, Floats]:
         return low, high
     known = ~np.isnan(values.p95).any(axis=1)
     return np.where(known, values.p95[:, 0], low), np.where(known, values.p95[:, 1], high)
+
+
+def _likely_share(share: Floats, one: Values, other: Values) -> tuple[Floats, Floats]:
+    """A share at 95%: errors of a part and of its whole do not work against each other, so they add up as squares.
+
+    Rows are whole, whatever is expected of them.
+    """
+    part, whole = _floats(one.estimate), _floats(other.estimate)
+    ends, all_ends = ((np.floor(low), np.ceil(high)) for low, high in (_likely(one), _likely(other)))
+    least, most = _interval("share", ends, all_ends)
+    down = np.hypot(part - ends[0], share * (all_ends[1] - whole)) / whole
+    up = np.hypot(ends[1] - part, share * (whole - all_ends[0])) / whole
+    # NaN, where nothing is expected, leaves the other end.
+    return np.fmax(share - down, least), np.fmin(share + up, most)
 
 
 def _p95(ends: tuple[Floats, Floats], exact: NDArray[np.bool_]) -> Floats | None:

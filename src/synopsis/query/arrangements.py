@@ -18,42 +18,29 @@ BEST, WORST, COUNT, SUM, MEAN, EITHER = range(6)
 
 @compiled
 def binned(
-    starts: Codes, top: Codes, counts: Integers, edges: Floats, lowest: float, highest: float
+    starts: Codes, top: Codes, counts: Integers, chosen: Integers, edges: Floats, lowest: float, highest: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Bins x strata: counts (absent last), and the least and the greatest value of each bin; 0 where it is not used.
+    """Bins x chosen strata: counts (absent last), and the least and the greatest value of each bin; 0 where it is not
+    used.
 
     `starts` and `counts` are strata x bins. Fine bins lie between edges, from the lowest value to the highest.
     """
-    strata, bins = starts.shape
+    strata, bins = chosen.size, starts.shape[1]
     rows, low, high = np.empty((bins + 1, strata)), np.zeros((bins, strata)), np.zeros((bins, strata))
-    for stratum in range(strata):
+    for to in range(strata):
+        stratum = chosen[to]
         for each in range(bins):
-            rows[each, stratum] = counts[stratum, each]
+            rows[each, to] = counts[stratum, each]
             begin = int(starts[stratum, each])
             end = int(starts[stratum, each + 1]) if each + 1 < bins else int(top[stratum])
             if end > begin:
                 first, last = min(begin, edges.size), min(end, edges.size + 1) - 1
-                low[each, stratum] = max(edges[first - 1], lowest) if first else lowest
+                low[each, to] = max(edges[first - 1], lowest) if first else lowest
                 # No value of a bin is as high as the edge above it, but none of its highest fine bin is below that.
                 above = min(np.nextafter(edges[last], -np.inf), highest) if last < edges.size else highest
-                high[each, stratum] = max(above, max(edges[last - 1], lowest) if last else lowest)
-        rows[bins, stratum] = counts[stratum, bins]
+                high[each, to] = max(above, max(edges[last - 1], lowest) if last else lowest)
+        rows[bins, to] = counts[stratum, bins]
     return rows, low, high
-
-
-@compiled
-def in_scope(day_offset: Integers, day_rows: Integers, covered: Floats) -> tuple[Integers, Integers, Integers]:
-    """Strata: all rows, those of days that are wholly in scope, those of days that are partly."""
-    strata = day_offset.size - 1
-    total, inside, cut = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata, np.int64)
-    for stratum in range(strata):
-        for day in range(day_offset[stratum], day_offset[stratum + 1]):
-            total[stratum] += day_rows[day]
-            if covered[day] >= 1.0:
-                inside[stratum] += day_rows[day]
-            elif covered[day] > 0.0:
-                cut[stratum] += day_rows[day]
-    return total, inside, cut
 
 
 @compiled

@@ -13,7 +13,7 @@ from synopsis.grid.geohash import BITS_PER_CHARACTER
 from synopsis.query import terms as terms_of
 from synopsis.query import tree
 from synopsis.query.naming import find
-from synopsis.query.predicates import EVERYTHING
+from synopsis.query.predicates import EVERYTHING, Leaf, positive
 from synopsis.query.predictions import moments_of
 from synopsis.query.scoping import Part, conjuncts, feature_of, on_features, parts_of, where_of
 from synopsis.query.terms import Where
@@ -50,10 +50,12 @@ class Statistic(Placed):
     share: float | None = None  #: of a quantile: how much of the rows lies below it, 0 to 1
     only: tuple[Part, ...] | None = None  #: the rows that it is of, where they are not all of a group
     away: float | None = None  #: of outliers: how many standard deviations
+    rounded: bool = True  #: of a count: to whole rows; what shares are made of is not
+    by_paths: bool = False  #: of a count: by paths alone, as what it is a part of, or the whole of, is known
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a whole number of rows, 0 where there are none."""
+        """Whether it is a number of rows, 0 where there are none."""
         return self.function in ("count", "outliers")
 
 
@@ -164,7 +166,24 @@ class Plan:
         return tuple(each for each in self._needed if isinstance(each, Membership))
 
     @cached_property
+    def looked_for(self) -> tuple[Statistic, ...]:
+        """The counts of which it is asked only whether there are any."""
+        found = (each.left for each in self._operands if isinstance(each, Computed) and each.operator == "present")
+        return tuple(dict.fromkeys(each for each in found if isinstance(each, Statistic)))
+
+    @cached_property
     def _needed(self) -> tuple[Statistic | Membership, ...]:
+        found: dict[Statistic | Membership, None] = {}
+        for operand in self._operands:
+            if isinstance(operand, Statistic | Membership):
+                found[operand] = None
+            elif isinstance(operand, Predicted):
+                found |= dict.fromkeys(operand.moments)
+        return tuple(found)
+
+    @cached_property
+    def _operands(self) -> tuple[Operand, ...]:
+        """Everything that the answer is computed of, and what that is computed of, left to right."""
         operands: list[Operand] = [source for _, source in self.columns if not isinstance(source, Keyed)]
         operands += [source for source, _ in self.order if not isinstance(source, Keyed)]
         conditions = [] if self.having is None else [self.having]
@@ -176,16 +195,13 @@ class Plan:
                     conditions.append(condition)
                 case Every(conditions=parts) | Some(conditions=parts):
                     conditions += parts
-        found: dict[Statistic | Membership, None] = {}
+        found: list[Operand] = []
         operands.reverse()
         while operands:
             operand = operands.pop()
-            if isinstance(operand, Statistic | Membership):
-                found[operand] = None
-            elif isinstance(operand, Computed):
+            found.append(operand)
+            if isinstance(operand, Computed):
                 operands += [operand.right, operand.left]
-            elif isinstance(operand, Predicted):
-                found |= dict.fromkeys(operand.moments)
         return tuple(found)
 
     @property
@@ -263,8 +279,9 @@ def _operand(operand: tree.Operand, layout: Layout, where: Where) -> Operand:
                 if operand.function != "probability":
                     rows = Statistic("count", only=held, place=operand.place)
                     return rows if operand.function == "frequency" else Computed("present", rows, 0.0)
-                some, every = Statistic("count", only=held), Statistic("count", only=only)
-                return Computed("share", replace(some, place=operand.place), replace(every, place=operand.place))
+                by_paths = not all(isinstance(positive(part.condition), Leaf) for part in held)
+                some = Statistic("count", only=held, rounded=False, by_paths=by_paths, place=operand.place)
+                return Computed("share", some, replace(some, only=only))
             if operand.function == "predict":
                 if len(set(named)) < len(named):
                     raise BadQuery("PREDICT takes every feature once", *operand.where)

@@ -17,7 +17,7 @@ import numpy as np
 
 from synopsis.core.errors import BadQuery
 from synopsis.query.binding import Binned
-from synopsis.query.opened import Covered, Opened
+from synopsis.query.pieces import Scoped
 from synopsis.query.predicates import Between, Condition, IsNull
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
@@ -62,10 +62,10 @@ class Binning:
             low, high = edges[known], edges[np.minimum(known + 1, edges.size - 1)]
         return np.where(absent, np.nan, low), np.where(absent, np.nan, high)
 
-    def conditions(self, opened: Opened, covered: Covered) -> Iterator[tuple[int, Condition]]:
+    def conditions(self, scoped: Scoped) -> Iterator[tuple[int, Condition]]:
         """The bins that rows in scope may have, each with what their feature fulfils."""
         feature, width = self.key.feature, self.key.width
-        lows, highs = self._reach(opened, covered)
+        lows, highs = self._reach(scoped)
         if lows.size:
             if width is None:
                 numbers = np.arange(max(self.edges.size - 1, 1))
@@ -80,11 +80,11 @@ class Binning:
                     yield int(number), Between(feature, float(low), float(high), high_closed=closed)
         yield ABSENT, IsNull(feature)
 
-    def _reach(self, opened: Opened, covered: Covered) -> tuple[Floats, Floats]:
+    def _reach(self, scoped: Scoped) -> tuple[Floats, Floats]:
         """The ends of all bins of strata in scope that have rows."""
-        strata, position = opened.strata, opened.features.index(self.key.feature)
-        assert strata is not None
-        touched = np.add.reduceat(covered.share * strata.day_rows, strata.day_offset[:-1]) > 0
-        low, high = bin_ranges(strata, opened.summary.scales, self.key.feature, position)
+        strata, position = scoped.kept, scoped.opened.features.index(self.key.feature)
+        touched = np.zeros(len(strata), np.bool_)
+        touched[scoped.slots.stratum] = True
+        low, high = bin_ranges(strata, self.scales, self.key.feature, position)
         used = (strata.counts[position][:, :-1] > 0) & touched[:, None] & ~np.isnan(low)
         return low[used], high[used]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synopsis.query.inference import Interval
+from synopsis.query.covers import Slots
 from synopsis.query.predicates import EVERYWHERE, Ranges
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
@@ -21,11 +21,9 @@ from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, mixtures, weighing
+    from synopsis.query import influences, mixtures, slices
 else:
-    weighing, influences, mixtures = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "mixtures")
-    )
+    slices, influences, mixtures = (Later(f"synopsis.query.{name}") for name in ("slices", "influences", "mixtures"))
 
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
@@ -36,55 +34,70 @@ _REMEMBERED = 512
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of one feature in every stratum in scope, as runs of the mass axis with a slope."""
+    """The bins of one feature in every slot, as runs of the mass axis with a slope."""
 
     axis: MassAxis
     starts: Codes  #: all strata x bins: fine codes
     top: Codes
-    tilt: weighing.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
-    chosen: Integers  #: the strata in scope
+    tilt: slices.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
+    chosen: Integers  #: the stratum of every slot
+    offset: Integers  #: groups + 1: where the slots of each begin
 
     @classmethod
-    def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers) -> Bins:
-        """The bins of the feature that stands at `position` in these strata, of the strata that are chosen."""
-        return cls(axis, strata.starts[position], strata.top[position], strata.tilt[position], chosen)
+    def of(cls, strata: Strata, position: int, axis: MassAxis, slots: Slots) -> Bins:
+        """The bins of the feature that stands at `position` in these strata."""
+        own = (strata.starts[position], strata.top[position], strata.tilt[position])
+        return cls(axis, *own, slots.stratum, slots.offset)
+
+    @property
+    def _own(self) -> tuple[Codes, Codes, slices.Tilts, Integers, Floats]:
+        """What `slices` takes first."""
+        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass
 
     def on_axis(self, ranges: Ranges) -> Floats:
         """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
         return _on_axis(self.axis, ranges)
 
     def shares(self, ranges: Ranges, *, nulls: bool) -> Floats:
-        """Strata x (bins and absent): the share of each that is in the ranges."""
-        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
-        return weighing.shares(*own, self.on_axis(ranges), float(nulls))
+        """Slots x (bins and absent): the share of each that is in the ranges."""
+        return slices.shares(*self._own, self.on_axis(ranges), float(nulls))
 
-    @property
-    def parts(self) -> tuple[Codes, Codes, weighing.Tilts, Integers, Floats, Floats]:
-        """All of it, in the order in which `weighing` takes it."""
-        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass, self.axis.totals
+    def measured(self, ranges: Ranges) -> Floats:
+        """Share of each bin in the ranges, and the mean and the variance of the values there: 3 x slots x bins."""
+        return slices.measured(*self._own, self.axis.totals, self.on_axis(ranges))
 
-    def below(self, mass: float) -> Floats:
-        """Of each bin: the share below a place on the mass axis."""
-        return weighing.below(self.starts, self.top, self.tilt, self.chosen, self.axis.mass, mass)
+    def below(self, mass: Floats) -> Floats:
+        """Of each bin: the share below a place on the mass axis, one for each group."""
+        return slices.below(*self._own, self.offset, mass)
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        return [left_open * (self.below(end) - self.below(begin)) for begin, end, left_open in _cut(self.axis, ranges)]
+        return [left_open * slices.between(*self._own, begin, end) for begin, end, left_open in _cut(self.axis, ranges)]
 
     def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
-        """The distribution on the mass axis of so much mass in every bin, of values that lie in the ranges."""
+        """The distributions of groups on the mass axis, of so much mass in every bin, of values in the ranges."""
         return mixtures.mixed(*self.flat(mass, ranges))
 
-    def flat(self, mass: Floats, ranges: Ranges) -> tuple[Floats, Floats, Floats]:
-        """The same as flat pieces: where each begins and ends on the mass axis, and its mass."""
-        own = (self.starts, self.top, self.tilt, self.chosen, self.axis.mass)
-        begin, end, weight = weighing.pieces(*own, mass, self.on_axis(ranges))
-        return begin, end, weight
+    def flat(self, mass: Floats, ranges: Ranges) -> tuple[Floats, Floats, Floats, Integers]:
+        """The same as flat pieces: where each begins and ends on the mass axis, its mass, and where groups begin."""
+        begin, end, weight, offset = slices.pieces(*self._own, self.offset, mass, self.on_axis(ranges))
+        return begin, end, weight, offset
 
-    def ends(self, counts: Integers, covered: Floats, share: Floats) -> Interval | None:
-        """The least and the greatest value of bins that have rows in scope; None where there are none."""
-        begin, end = weighing.reached(self.starts, self.top, counts, self.chosen, covered, share)
-        return (float(self.axis.low[begin]), float(self.axis.high[end - 1])) if end > begin else None
+    def values(self, place: Floats) -> Floats:
+        """The values that so much of the mass axis lies below, on the grid where there is one."""
+        axis = self.axis
+        return slices.values(axis.mass, axis.low, axis.high, axis.step, place)
+
+    def around(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """The ends of the fine bins that places on the mass axis lie in: where in them a value lies is not known."""
+        least, greatest = slices.around(self.axis.mass, self.axis.low, self.axis.high, low, high)
+        return least, greatest
+
+    def ends(self, counts: Integers, covered: Floats, share: Floats) -> tuple[Floats, Floats]:
+        """Groups: the least and the greatest value of bins that have rows in scope; infinite where there are none."""
+        own = (self.starts, self.top, self.chosen, self.offset, self.axis.low, self.axis.high)
+        low, high = slices.extremes(*own, counts, covered, share)
+        return low, high
 
 
 @lru_cache(maxsize=_REMEMBERED)

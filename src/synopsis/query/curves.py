@@ -30,8 +30,9 @@ _MOST_AHEAD: Final = 1_000
 _LONGER: Final = "1mo"
 _MONTH: Final = Bucket.parse(_LONGER)
 
-#: A sketch claims about three times the real standard error of a daily mean (benches/forecast.py, earlier months).
-_CLAIMED: Final = 0.3
+#: How much of the standard error that a sketch claims of a mean widens intervals. Half of it is there without: errors
+#: of earlier forecasts were measured against means of the same sketch (benches/forecast.py, earlier months).
+CLAIMED: Final = 0.15
 _ERRORS_AT_95: Final = 1.96
 
 
@@ -54,8 +55,11 @@ def _density(relation: Relation, asked: Curve) -> Answer:
     keys = () if asked.cell is None else (asked.cell,)
     items = (*(Item("cell", key) for key in keys), Item("count", Aggregate("count", (asked.name,))))
     plan = bind(Question(items, under(relation.where, asked.scope), keys), layout)
-    groups = groups_of(relation.summary, layout, plan)
-    found = [(key, curve(groups[key], feature, asked.bandwidth)) for key in sorted(groups)]
+    found = []
+    for numbers, parts in groups_of(relation.summary, layout, plan):
+        for group, key in enumerate(map(tuple, numbers.T.tolist())):
+            own = [part.pieces.only(int(at)) for part in parts for at in np.flatnonzero(part.group == group)]
+            found.append((key, curve(own, feature, asked.bandwidth)))
     known = [(key, drawn) for key, drawn in found if drawn is not None]
     if not known:
         raise BadQuery(f"no row in scope has {asked.name}, so it has no density", *asked.where)
@@ -147,7 +151,7 @@ def _taken(series: Answer, rows: np.ndarray) -> _Means:
     assert isinstance(count, Values)
     errors = np.zeros(rows.size)
     if mean.p95 is not None:
-        errors = _CLAIMED * np.nan_to_num(mean.p95[rows, 1] - mean.p95[rows, 0]) / 2 / _ERRORS_AT_95
+        errors = CLAIMED * np.nan_to_num(mean.p95[rows, 1] - mean.p95[rows, 0]) / 2 / _ERRORS_AT_95
     return _Means(starts.starts_us[rows], mean.estimate[rows], count.estimate[rows].astype(np.float64), errors)
 
 

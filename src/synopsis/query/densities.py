@@ -14,7 +14,7 @@ import numpy as np
 
 from synopsis.query.estimate import Numbers
 from synopsis.query.inference import standing
-from synopsis.query.pieces import Piece
+from synopsis.query.pieces import Pieces
 from synopsis.sketch.moments import Floats
 
 #: Points of a curve.
@@ -24,13 +24,13 @@ POINTS: Final = 201
 _BEYOND: Final = 3.0
 
 
-def curve(pieces: Sequence[Piece], feature: int, bandwidth: float | None) -> tuple[Floats, Floats] | None:
-    """Values and the density there, of about unit area; None where there is nothing.
+def curve(pieces: Sequence[Pieces], feature: int, bandwidth: float | None) -> tuple[Floats, Floats] | None:
+    """Values and the density there, of about unit area, of one group; None where there is nothing.
 
     Without a bandwidth, Silverman's rule of thumb. Cost: the fine bins of the feature times the points.
     """
-    numbers = [piece.numbers(feature) for piece in pieces if not piece.is_empty]
-    numbers = [each for each in numbers if each.count > 0]
+    numbers = [each.numbers(feature) for each in pieces]
+    numbers = [each for each in numbers if each.count[0] > 0]
     if not numbers:
         return None
     low, high, mass = _fine(numbers)
@@ -38,7 +38,7 @@ def curve(pieces: Sequence[Piece], feature: int, bandwidth: float | None) -> tup
     middle = (low + high) / 2
     mean = float(mass @ middle)
     deviation = math.sqrt(max(float(mass @ ((middle - mean) ** 2 + (high - low) ** 2 / 12)), 0.0))
-    width = bandwidth or _silverman(middle, mass, deviation, sum(each.count for each in numbers))
+    width = bandwidth or _silverman(middle, mass, deviation, sum(float(each.count[0]) for each in numbers))
     if not width > 0.0:  # all values are one
         return np.array([mean]), np.array([math.inf])
     points = np.linspace(low[0] - _BEYOND * width, high[-1] + _BEYOND * width, POINTS)
@@ -55,7 +55,7 @@ def _fine(numbers: Sequence[Numbers]) -> tuple[Floats, Floats, Floats]:
     axis = numbers[0].bins.axis
     total = np.zeros(axis.low.size)
     for each in numbers:
-        begin, end, mass = each.flat
+        begin, end, mass, _ = each.flat
         total += np.diff(_reached(axis.mass, begin, end, mass))
     used = total > 1e-12 * total.sum()
     return axis.low[used], axis.high[used], total[used]

@@ -13,8 +13,6 @@ What is done path by path and bin by bin is in `weighing` and `influences`, in m
 
 from __future__ import annotations
 
-import math
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,197 +21,113 @@ from weakref import ref
 import numpy as np
 
 from synopsis.query.bins import Bins
-from synopsis.query.inference import NORMAL, Interval, dot, student, within
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
+from synopsis.query.sampled import NOBODY, NONE, Live, Sample
 from synopsis.sketch.compiled import Later
-from synopsis.sketch.mass import MassAxis
-from synopsis.sketch.moments import Floats, Integers, Positions
-from synopsis.sketch.scales import Codes, Scales
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Flags
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, mixtures, weighing
+    from synopsis.query import influences, intervals, mixtures, weighing
 else:
-    weighing, influences, mixtures = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "mixtures")
+    weighing, influences, intervals, mixtures = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "intervals", "mixtures")
     )
+
+Interval = tuple[Floats, Floats]  #: groups
 
 #: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
 #: other feature's bin, too.
 _UNSEEN = 2.0
 
-_NONE: Floats = np.empty(0)
-_NOBODY: Positions = np.empty(0, np.int32)
-_NOWHERE: Integers = np.empty(0, np.int64)
 _NO_TABLE: Floats = np.empty((0, 0))
 
-
-class _Paths(NamedTuple):
-    """Paths of the days in scope: where their codes stand, in which of the chosen strata, and for how many rows."""
-
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    part: Floats  #: of their day that is in scope; empty where days are never cut
-    place: Positions  #: empty where no stratum has several
-
-
-class _Live(NamedTuple):
-    """The paths that may satisfy the clause."""
-
-    which: Positions
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    held: Floats  #: how probably a row like it does
-    mass: Floats  #: rows that it stands for and that do
-    once: Floats  #: how far being selected is open; empty where there is no clause
-    twice: Floats  #: how far that hangs on two open questions at once
-    total: float  #: of all masses
-    worth: float  #: how many paths of equal weight would tell as much
-
-
-class _Luck(NamedTuple):
-    """All paths of strata that are partly in scope: weight in scope less the part of all weight that is covered."""
-
-    column: Positions
-    stratum: Positions
-    weight: Floats
-    reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
-
-
-#: Reach of paths; positions, strata, weights, probabilities and worth of live ones, how far they are open, once and
-#: twice, and in lumps; parts of days and places of paths. In this order `influences` takes them.
-_About = tuple[Floats, Positions, Positions, Floats, Floats, float, Floats, Floats, Floats, Floats, Positions]
+#: In the order in which `influences` takes it: reach of paths; positions, slots, weights, probabilities and worth of
+#: live ones, how far they are open, once and twice, and in lumps; parts of days and places of paths; where the slots,
+#: paths and live paths of groups begin.
+_About = tuple[Any, ...]
 
 
 class Estimates:
-    """Paths in scope, weighed; statistics when asked for.
+    """Statistics of the rows of every group that satisfy a clause, when asked for: a number for each group.
 
-    Cost: a pass over the days opened, then proportional to the paths of the strata in scope. Where exact counts suffice
-    (no condition or one on a single feature, whole strata), no path is touched.
+    Cost: proportional to the paths of the sample for the clause, to those that may satisfy it for each statistic. Where
+    exact counts suffice (no condition or one on a single feature, whole strata), no path is touched.
     """
 
-    def __init__(
-        self,
-        strata: Strata,
-        scales: Scales,
-        features: tuple[int, ...],
-        covered: Floats,
-        clause: Clause,
-        axes: MutableMapping[int, MassAxis] | None = None,
-        lean: Floats | None = None,
-    ) -> None:
-        """`features` says which feature stands where; `covered` is the share of each day that is in scope.
-
-        `lean` says how much rather each path is in scope than the others of its day: 1 in the mean of a day.
-        `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
-        """
-        self._strata, self._features, self._clause = strata, features, clause
-        self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
+    def __init__(self, sample: Sample, clause: Clause, among: Live | None = None) -> None:
+        """`among` are paths that include all which may satisfy the clause."""
+        self.sample, self._clause, self._among = sample, clause, among
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
         self._numbers: dict[int, ref[Numbers]] = {}
         self._pairs: dict[tuple[int, int], _Pair] = {}
-        self._known: dict[int, Bins] = {}
-        self._tables: dict[Leaf, Floats] = {}
-        self._expectations: dict[int, Floats] = {}
-        self._corrections: dict[int, Floats] = {}
         self._anything = isinstance(clause, AllOf) and not clause.parts
-        self._days = (strata.day_offset, strata.day_rows, strata.day_kept, covered)
-        self._chosen, self._rows, self._whole, self._kept, self._paths_in_scope, self._cut = weighing.in_scope(
-            *self._days
-        )
-        self._total, self._covered = float(self._rows.sum()), self._rows / self._whole
 
     # --- paths --------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _paths(self) -> _Paths:
-        """Paths of the days in scope. Strata without one are stood for by all others.
-
-        Where the whole scope has none, all paths of its strata speak for it, whatever their day.
-        """
-        place, lean = self._strata.shared_place, _NONE if self._lean is None else self._lean
-        place = _NOWHERE if place is None else place
-        own = (*self._days, self._chosen)
-        found = _Paths(*weighing.paths_of(*(*own, self._paths_in_scope, self._cut, _NONE, lean, place)))
-        if not (reached := float(found.weight.sum())):
-            size = int(self._kept.sum())
-            found = _Paths(*weighing.paths_of(*(*own, size, False, self._covered, _NONE, _NOWHERE)))
-            reached = float(found.weight.sum())
-        if reached > 0:
-            np.multiply(found.weight, self._total / reached, out=found.weight)
-        return found
-
-    @property
-    def _stray(self) -> bool:
-        """Whether paths of other days have to speak for those in scope."""
-        return not self._paths_in_scope
 
     def standing_for(self) -> tuple[Integers, Floats]:
         """The paths that may satisfy the clause, by position, and how many rows each stands for."""
         return self._live.column.astype(np.int64), self._live.mass
 
-    @property
-    def _silent(self) -> bool:
-        """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+    @cached_property
+    def _heard(self) -> Flags:
+        """Groups: whether any path tells of rows that satisfy the clause; else features are taken to be independent."""
+        return self.sample.heard & (self._live.total > 0.0)
+
+    @cached_property
+    def _all_heard(self) -> bool:
+        """Whether that is so for every group."""
+        return bool(self._heard.all())
 
     def _alone(self, clause: Clause) -> Floats:
-        """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
+        """Slots: the share of rows that satisfy the clause, by the exact counts of independent features."""
         if isinstance(clause, Leaf):
-            return np.asarray((self._counts(clause.feature) * self._shares(clause)).sum(axis=1) / self._whole)
-        some, share = isinstance(clause, AllOf), np.ones(self._rows.size)
+            return np.asarray(
+                (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1) / self.sample.slots.whole
+            )
+        some, share = isinstance(clause, AllOf), np.ones(self.sample.slots.rows.size)
         for part in clause.parts:
             share *= self._alone(part) if some else 1.0 - self._alone(part)
         return share if some else 1.0 - share
 
     def _at_most(self, clause: Clause) -> tuple[Floats, Floats]:
-        """Strata: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
+        """Slots: rows that satisfy the clause, at least and at most, however features go together (Frechet 1935)."""
         if isinstance(clause, Leaf):
-            all_rows = (self._counts(clause.feature) * self._shares(clause)).sum(axis=1)
-            return np.maximum(all_rows - (self._whole - self._rows), 0.0), np.minimum(all_rows, self._rows)
+            all_rows = (self.sample.counts(clause.feature) * self.sample.shares(clause)).sum(axis=1)
+            return np.maximum(all_rows - (self.sample.slots.whole - self.sample.slots.rows), 0.0), np.minimum(
+                all_rows, self.sample.slots.rows
+            )
         some = isinstance(clause, AllOf)
-        low = high = np.asarray(self._rows * float(some), np.float64)
+        low = high = np.asarray(self.sample.slots.rows * float(some), np.float64)
         for part in clause.parts:
             least, most = self._at_most(part)
             if some:
-                low, high = np.maximum(low + least - self._rows, 0.0), np.minimum(high, most)
+                low, high = np.maximum(low + least - self.sample.slots.rows, 0.0), np.minimum(high, most)
             else:
-                low, high = np.maximum(low, least), np.minimum(high + most, self._rows)
+                low, high = np.maximum(low, least), np.minimum(high + most, self.sample.slots.rows)
         return low, high
 
     @cached_property
-    def _luck(self) -> _Luck:
-        if (self._covered == 1.0).all():
-            return _Luck(_NOBODY, _NOBODY, _NONE, _NONE)
-        lean = _NONE if self._lean is None else self._lean
-        return _Luck(*weighing.luck_of(*self._days, self._chosen, self._rows, self._whole, self._kept, lean))
-
-    @cached_property
-    def _program(self) -> tuple[Integers, Floats, Integers]:
-        """The clause in steps, a table for every leaf, and where the codes of its feature stand."""
-        steps, leaves = _steps(self._clause)
-        tables = np.empty((len(leaves), self._rows.size, self._strata.bins + 1))
+    def _program(self) -> tuple[Integers, Floats, Integers, Integers]:
+        """The clause in steps, a table for every leaf, where the codes of its feature stand, and the leaves without
+        which no row satisfies it."""
+        steps, leaves, demanded = _steps(self._clause)
+        tables = np.empty((len(leaves), self.sample.slots.rows.size, self.sample.strata.bins + 1))
         for number, leaf in enumerate(leaves):
-            tables[number] = self._shares(leaf)
-        return steps, tables, np.array([self._position(leaf.feature) for leaf in leaves], np.int64)
+            tables[number] = self.sample.shares(leaf)
+        return steps, tables, np.array([self.sample.position(leaf.feature) for leaf in leaves], np.int64), demanded
 
     @cached_property
-    def _held(self) -> Floats:
-        """Paths: the probability that a row like it satisfies the clause."""
-        paths = self._paths
+    def _live(self) -> Live:
         if self._anything:
-            return np.ones(paths.weight.size)
-        return weighing.probabilities(*self._program, self._strata.codes, paths.column, paths.stratum)
-
-    @cached_property
-    def _live(self) -> _Live:
-        paths = self._paths
-        own = (paths.column, paths.stratum, paths.weight, self._held)
-        whole, real, total, worth = weighing.alive(*(*self._program, self._strata.codes, *own))
-        joint = () if len(real) == 5 else (_NONE, _NONE)
-        return _Live._make((*whole, *real, *joint, total, worth))
+            return self.sample.all_alive
+        among, paths = self._among, self.sample.paths
+        if among is None:
+            own = (self.sample.which, paths.column, paths.slot, paths.weight, paths.offset)
+        else:
+            own = (among.which, among.column, among.slot, among.weight, among.offset)
+        whole, real, offset = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
+        return Live._make((*whole, *real, offset, *weighing.worths(real[2], offset)))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -223,91 +137,68 @@ class Estimates:
         """
         live, found = self._live, []
         for leaf in _leaves(self._clause):
-            for cut in self.bins(leaf.feature).cuts(leaf.ranges):
-                own = (self._codes(leaf.feature), live.column, live.stratum, live.weight, live.mass)
-                found.append(weighing.lumped(cut, self._shares(leaf), *own))
+            for cut in self.sample.bins(leaf.feature).cuts(leaf.ranges):
+                own = (self.sample.codes(leaf.feature), live.column, live.slot, live.weight, live.mass)
+                found.append(weighing.lumped(cut, self.sample.shares(leaf), *own))
         return np.stack(found) if found else _NO_TABLE
-
-    def _shares(self, leaf: Leaf) -> Floats:
-        """Strata x (bins and absent): how much of each satisfies the leaf."""
-        if leaf not in self._tables:
-            self._tables[leaf] = self.bins(leaf.feature).shares(leaf.ranges, nulls=leaf.nulls)
-        return self._tables[leaf]
-
-    def _position(self, feature: int) -> int:
-        return self._features.index(feature)
-
-    def _codes(self, feature: int) -> Codes:
-        """All paths: the bin of a feature."""
-        return np.asarray(self._strata.codes[self._position(feature)])
-
-    def bins(self, feature: int) -> Bins:
-        """The bins of a feature in the strata that are in scope."""
-        if feature not in self._known:
-            if self._axes is None:
-                axis = _axis(_Same(self._scales), feature)
-            elif (found := self._axes.get(feature)) is None:
-                axis = self._axes[feature] = MassAxis.of(self._scales, feature)
-            else:
-                axis = found
-            self._known[feature] = Bins.of(self._strata, self._position(feature), axis, self._chosen)
-        return self._known[feature]
-
-    def _counts(self, feature: int) -> Integers:
-        return np.asarray(self._strata.counts[self._position(feature)][self._chosen])
-
-    def _expected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope that the exact counts lead to expect."""
-        if feature not in self._expectations:
-            counts = self._strata.counts[self._position(feature)]
-            self._expectations[feature] = weighing.counted(counts, self._chosen, self._covered)
-        return self._expectations[feature]
-
-    def _corrected(self, feature: int) -> Floats:
-        """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
-
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
-        """
-        return np.maximum(self._untouched(feature), 0.0)
-
-    def _untouched(self, feature: int) -> Floats:
-        """The same with bins that come out below nothing, as chance has it."""
-        if feature not in self._corrections:
-            table, luck = self._expected(feature), self._luck
-            if luck.weight.size:
-                table = weighing.lucky(table, self._codes(feature), luck.column, luck.stratum, luck.weight)
-            self._corrections[feature] = table
-        return self._corrections[feature]
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
-    def count(self) -> float:
+    def count(self) -> Floats:
         """Rows in scope that satisfy the clause."""
         return self._count
 
-    @cached_property
-    def _count(self) -> float:
+    def count_by_paths(self) -> Floats:
+        """The same by paths alone, and one more whose features are independent, so that parts and wholes err alike."""
         if self._anything:
-            return self._total
+            return self.sample.total
+        paths, alone = np.diff(self.sample.paths.offset), self._expected
+        return np.where(paths > 0, (paths * self._live.total + alone) / (paths + 1), alone)
+
+    @property
+    def _expected(self) -> Floats:
+        """Rows that satisfy the clause where features are independent."""
+        return self.sample.added(self.sample.slots.rows * self._alone(self._clause))
+
+    @cached_property
+    def _count(self) -> Floats:
+        sample = self.sample
+        if self._anything:
+            return sample.total
         if isinstance(self._clause, Leaf):
-            return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._live.total)
+            return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
+        if self._all_heard:
+            return self._live.total
+        return np.where(self._heard, self._live.total, self._unseen)
+
+    @property
+    def _unseen(self) -> Floats:
+        """Rows that satisfy the clause though no path does: as many as independent features let expect (m), but with
+        w rows to a path hardly more than w: 1 / (1/m + 1/w), the mean of m and no path seen by Bayes (Gamma, shape 1).
+        """
+        alone, paths = self._expected, np.diff(self.sample.paths.offset)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(alone > 0.0, alone / (1.0 + alone * paths / self.sample.total), 0.0)
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
         known = self._numbers[feature]() if feature in self._numbers else None
         if known is not None:
             return known
-        bins, own = self.bins(feature), reachable(self._clause, feature)
-        counted, paths = _NO_TABLE, (_NOBODY, _NOBODY, _NONE)
+        sample, own = self.sample, reachable(self._clause, feature)
+        counted, is_counted, live = _NO_TABLE, np.zeros(sample.groups, np.bool_), (NOBODY, NOBODY, NONE)
+        offset = np.zeros(sample.groups + 1, np.int64)
         if self._exact(feature):
-            counted = self._corrected(feature)
-        elif not self._paths.weight.size:
-            counted = self._expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
+            counted, is_counted = sample.corrected(feature), ~is_counted
         else:
-            paths = self._live.column, self._live.stratum, self._live.mass
-        given = (bins.on_axis(own.ranges), counted, self._codes(feature), *paths)
-        found = Numbers(*weighing.numbered(*(*bins.parts, *given)), bins, own.ranges, self, feature)
+            if not self._all_heard:
+                is_counted = ~self._heard
+                counted = sample.expected(feature) * self._alone(parted(self._clause, feature)[1])[:, None]
+            live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
+        tables = sample.measured(feature, own.ranges)
+        given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
+        numbers = weighing.numbered(*(tables, *given))
+        found = Numbers(tables, *numbers, sample.bins(feature), own.ranges, self, feature)
         self._numbers[feature] = ref(found)
         return found
 
@@ -315,11 +206,11 @@ class Estimates:
         """Whether the clause demands nothing of other features, so that the exact counts of bins help."""
         return self._anything or (isinstance(self._clause, Leaf) and self._clause.feature == feature)
 
-    def correlation(self, one: int, two: int) -> float:
+    def correlation(self, one: int, two: int) -> Floats:
         """CORRELATION of two features where both are present; bins are independent within a path."""
         return self._pair(one, two).correlation
 
-    def covariance(self, one: int, two: int) -> float:
+    def covariance(self, one: int, two: int) -> Floats:
         """COVARIANCE of two features where both are present."""
         return self._pair(one, two).covariance
 
@@ -329,17 +220,15 @@ class Estimates:
         return self._pairs[one, two]
 
     def _paired(self, one: int, two: int) -> _Pair:
-        first, second = self.of(one), self.of(two)
-        if not self._paths.weight.size:
+        first, second, sample = self.of(one), self.of(two), self.sample
+        if not self._heard.any():
             return _independent(first, second)
-        codes, tables = (self._codes(one), self._codes(two)), (first.tables, second.tables)
+        codes, tables = (sample.codes(one), sample.codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
-        found = influences.paired(*(*both, self._live.stratum, self._live.mass))
-        total, covariance, square, other, inner, outer, above_x, above_y = found.tolist()
-        if not total > 0:
-            return _Pair(0.0, math.nan, math.nan, math.nan)
-        means = (first.average + above_x, second.average + above_y)
-        return _Pair(total, covariance, square, other, inner, outer, *means, (found, *both))
+        found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
+        means = (first.average + found[6], second.average + found[7])
+        told = _Pair._make((*found[:6], *means, (found, *both)))
+        return told if self._all_heard else told.where(self._heard, _independent(first, second))
 
     # --- intervals ----------------------------------------------------------------------------------------------------
 
@@ -349,99 +238,81 @@ class Estimates:
 
     @cached_property
     def _count_p95(self) -> Interval:
-        count, total = self.count(), self._total
+        count, sample = self.count(), self.sample
         if self._anything:
-            return within(count, max(count - self._edge, 0.0), count + self._edge)
-        if not self._paths.weight.size:
-            low, high = (float(each.sum()) for each in self._at_most(self._clause))
-            return within(count, max(low - self._edge, 0.0), high + self._edge)
-        paths, held = self._paths, self._held
-        met, reach, skew = held, self._reach, 0.0
+            return np.maximum(count - sample.edge, 0.0), count + sample.edge
+        live, paths, luck = self._live, sample.paths, sample.no_luck
+        met, codes, skew = _NO_TABLE, sample.strata.codes[0], np.zeros(sample.groups)
         if isinstance(self._clause, Leaf):
-            feature, shares, luck = self._clause.feature, self._shares(self._clause), self._luck
-            met, reach = weighing.gathered(shares, self._codes(feature), luck.column, luck.stratum), luck.reach
-            skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
-        rate, live = count / max(total, 1.0), self._live
-        given = (met, reach, held, paths.weight, rate, paths.part, paths.place, live.weight, live.twice, self._lumps)
-        chosen, rest, usual = influences.of_count(*given)
-        usual = usual / total if total > 0 else 0.0  # what a row that is rarely met stands for
-        doubt = influences.DOUBT
-        each = (chosen + doubt * usual**2) / (count + doubt * usual) if usual > 0 else 0.0
-        rest += (self._edge * rate / NORMAL) ** 2
-        t = NORMAL
-        # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
-        middle = count + t * t * each / 2
-        half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+            feature, met, luck = self._clause.feature, sample.shares(self._clause), sample.luck
+            codes, skew = (
+                sample.codes(feature),
+                sample.added((np.minimum(sample.untouched(feature), 0.0) * met).sum(axis=1)),
+            )
+        of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
+        of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
+        offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
+        low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
+        if not isinstance(self._clause, Leaf):
+            low = np.where(self._heard, low, 0.0)
+        if not sample.all_heard:
+            least, most = (sample.added(each) for each in self._at_most(self._clause))
+            low = np.where(sample.heard, low, np.minimum(np.maximum(least - sample.edge, 0.0), count))
+            high = np.where(sample.heard, high, np.maximum(most + sample.edge, count))
+        return low, high
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
-        clause = all_of((self._clause, leaf))
-        known = (self._strata, self._scales, self._features, self._days_covered)
-        return Estimates(*known, clause, self._axes, self._lean)
+        return self.narrowed(all_of((self._clause, leaf)))
+
+    def narrowed(self, clause: Clause) -> Estimates:
+        """The same scope with a clause that demands all that this one does: its paths are among these."""
+        return Estimates(self.sample, clause, None if self._anything else self._live)
 
     @property
     def probability(self) -> Floats:
         """Paths of the days in scope: the probability that a row like it satisfies the clause."""
-        return self._held
-
-    @cached_property
-    def _edge(self) -> float:
-        """Rows more or less that there may be because days are cut: one row a place at either end.
-
-        Rows come at regular times, alike at all places: ends are independent, places are not.
-        """
-        if not self._cut:
-            return 0.0
-        part, all_rows = self._days_covered, self._strata.day_rows
-        at = np.flatnonzero((part > 0.0) & (part < 1.0) & (all_rows > 0))
-        rows = all_rows[at] * np.maximum(part[at], 1.0 - part[at])
-        _, end = np.unique(self._strata.day[at], return_inverse=True)
-        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
-
-    @cached_property
-    def _reach(self) -> Floats:
-        """Paths: by how much the squared error grows for each unit of difference between neighbouring paths."""
-        weight = self._paths.weight
-        return weight * self._total if self._stray else influences.reaches(weight, self._paths.part)
+        paths = self.sample.paths
+        if self._anything:
+            return np.ones(paths.weight.size)
+        steps, tables, rows, _ = self._program
+        return weighing.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.slot)
 
     @cached_property
     def _about(self) -> _About:
         """What the error of any statistic depends on."""
-        live, paths = self._live, self._paths
-        known = (self._reach, live.which, live.stratum, live.weight, live.held, live.worth)
-        return *known, live.once, live.twice, self._lumps, paths.part, paths.place
-
-    def _half(self, square: float, chosen: float, freedom: float) -> float:
-        worth = self._live.worth
-        return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
+        live, sample = self._live, self.sample
+        known = (sample.reach, live.which, live.slot, live.weight, live.held, live.worth, live.once, live.twice)
+        offsets = (sample.slots.offset, sample.paths.offset, live.offset)
+        return *known, self._lumps, sample.paths.part, sample.paths.place, *offsets
 
     def correlation_p95(self, one: int, two: int) -> Interval:
-        """Between which numbers the correlation lies, by Fisher's transformation."""
+        """Between which numbers the correlation lies."""
         pair = self._pair(one, two)
-        r = pair.correlation
-        if math.isnan(r) or not pair.told:
-            return (-1.0, 1.0) if self._rows.size else (math.nan, math.nan)
-        half = self._half(*influences.of_pair(*(r, *pair.told, *self._about))) / max(1.0 - r * r, 1e-3)
-        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
-        unseen *= _UNSEEN
-        low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
-        return within(r, max(low, -1.0), min(high, 1.0))
+        r, has_rows = pair.correlation, np.diff(self.sample.slots.offset) > 0
+        half = np.full(r.size, np.nan)
+        if pair.told:
+            # Where there is no correlation, it would take these for covariances.
+            half = np.where(np.isnan(r), np.nan, influences.of_pair(r, *pair.told, *self._about))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            unseen = _UNSEEN * pair.unseen / np.sqrt(pair.square * pair.other)
+        low, high = intervals.correlation(r, half, unseen, has_rows)
+        return low, high
 
     def covariance_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the covariance lies."""
         pair = self._pair(one, two)
-        r = pair.correlation
-        if not pair.total > 0:
-            return math.nan, math.nan
-        if not pair.told:
-            most = math.sqrt(pair.square * pair.other)
-            return within(pair.covariance, -most, most)
-        half = self._half(*influences.of_pair(*(math.nan, *pair.told, *self._about)))
-        low, high = pair.covariance - half, pair.covariance + half
-        if not math.isnan(r):
-            low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
-        return within(pair.covariance, low, high)
+        r, most = pair.correlation, np.sqrt(pair.square * pair.other)
+        low, high = -most, most
+        if pair.told:
+            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
+            unseen = _UNSEEN * pair.unseen
+            heard = self._heard
+            low = np.where(heard, pair.covariance - half + np.fmin(r, 0.0) * unseen, low)
+            high = np.where(heard, pair.covariance + half + np.fmax(r, 0.0) * unseen, high)
+        known = pair.total > 0
+        low, high = np.minimum(low, pair.covariance), np.maximum(high, pair.covariance)
+        return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def _leaves(clause: Clause) -> list[Leaf]:
@@ -450,10 +321,12 @@ def _leaves(clause: Clause) -> list[Leaf]:
 
 
 @lru_cache(maxsize=256)
-def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...]]:
-    """A clause as `weighing` takes it, and its leaves."""
-    anything = isinstance(clause, AllOf) and not clause.parts
-    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(_leaves(clause))
+def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...], Integers]:
+    """A clause as `weighing` takes it, its leaves, and the positions of those without which nothing satisfies it."""
+    anything, leaves = isinstance(clause, AllOf) and not clause.parts, _leaves(clause)
+    alone = [part for part in (clause.parts if isinstance(clause, AllOf) else (clause,)) if isinstance(part, Leaf)]
+    demanded = np.array([leaves.index(leaf) for leaf in alone], np.int64)
+    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(leaves), demanded
 
 
 def _postfix(clause: Clause, before: int) -> list[int]:
@@ -468,72 +341,66 @@ def _postfix(clause: Clause, before: int) -> list[int]:
 
 
 class _Pair(NamedTuple):
-    """Two features where both are present."""
+    """Two features where both are present, by group."""
 
-    total: float  #: rows
-    covariance: float
-    square: float  #: variances
-    other: float
-    within: float = 0.0  #: the part of the variances that lies within bins
-    beyond: float = 0.0
-    mean_x: float = math.nan
-    mean_y: float = math.nan
+    total: Floats  #: rows
+    covariance: Floats
+    square: Floats  #: variances
+    other: Floats
+    within: Floats  #: the part of the variances that lies within bins
+    beyond: Floats
+    mean_x: Floats
+    mean_y: Floats
     told: tuple[Any, ...] = ()  #: what `influences.paired` found, and of what; empty where no path tells
 
     @property
-    def unseen(self) -> float:
+    def unseen(self) -> Floats:
         """The most that they may vary together within their bins, which paths do not tell."""
-        return math.sqrt(self.within * self.beyond)
+        return np.sqrt(self.within * self.beyond)
 
     @property
-    def correlation(self) -> float:
+    def correlation(self) -> Floats:
         """NaN where a feature does not vary."""
         spread = self.square * self.other
-        return min(max(self.covariance / math.sqrt(spread), -1.0), 1.0) if spread > 0 else math.nan
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = np.clip(self.covariance / np.sqrt(spread), -1.0, 1.0)
+        return np.where(spread > 0, found, np.nan)
+
+    def where(self, heard: Flags, other: _Pair) -> _Pair:
+        """This where paths tell, the other where none does."""
+        numbers = zip(self[:8], other[:8], strict=True)
+        return _Pair._make((*(np.where(heard, mine, theirs) for mine, theirs in numbers), self.told))
 
 
 def _independent(one: Numbers, two: Numbers) -> _Pair:
     """Two features that vary together from stratum to stratum only, for all that is known."""
+    sample = one.estimates.sample
+    group = sample.slots.group
     weight = np.minimum(one.mass.sum(axis=1), two.mass.sum(axis=1))
-    total = float(weight.sum())
-    if not total > 0:
-        return _Pair(0.0, math.nan, math.nan, math.nan)
-    x, y = (
-        (each.mass * (each.mean - each.average)).sum(axis=1) / np.maximum(each.mass.sum(axis=1), 1e-300)
-        for each in (one, two)
-    )
-    mx, my = dot(weight, x) / total, dot(weight, y) / total
-    covariance = dot(weight * (x - mx), y - my) / total
-    means = (one.average + mx, two.average + my)
-    return _Pair(total, covariance, one.variance, two.variance, 0.0, 0.0, *means)
-
-
-class _Same:
-    """Scales, equal only to themselves."""
-
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
-    def __hash__(self) -> int:
-        return id(self.scales)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.scales is self.scales
-
-
-@lru_cache(maxsize=256)
-def _axis(same: _Same, feature: int) -> MassAxis:
-    return MassAxis.of(same.scales, feature)
+    total = sample.added(weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x, y = (
+            (each.mass * (each.mean - each.average[group, None])).sum(axis=1)
+            / np.maximum(each.mass.sum(axis=1), 1e-300)
+            for each in (one, two)
+        )
+        mx, my = sample.added(weight * x) / total, sample.added(weight * y) / total
+        covariance = sample.added(weight * (x - mx[group]) * (y - my[group])) / total
+    known, nothing = total > 0, np.zeros(total.size)
+    numbers = (covariance, one.variance, two.variance)
+    varied = (np.where(known, each, np.nan) for each in numbers)
+    return _Pair._make((total, *varied, nothing, nothing, one.average + mx, two.average + my, ()))
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of one feature: rows in every bin, and what their values are: strata x bins."""
+    """The numbers of one feature: rows in every bin, and what their values are: slots x bins."""
 
-    tables: Floats  #: share, mean, noise and mass
-    count: float  #: rows that have the feature
-    average: float  #: MEAN; NaN where there is nothing
-    variance: float  #: VARIANCE, of all rows; NaN where there is nothing
+    tables: Floats  #: share, mean and noise
+    mass: Floats  #: rows in each bin
+    count: Floats  #: groups: rows that have the feature
+    average: Floats  #: groups: MEAN; NaN where there is nothing
+    variance: Floats  #: groups: VARIANCE, of all rows; NaN where there is nothing
     bins: Bins
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
@@ -554,39 +421,36 @@ class Numbers:
         """The variance of the values in each bin."""
         return np.asarray(self.tables[2])
 
-    @property
-    def mass(self) -> Floats:
-        """Rows in each bin."""
-        return np.asarray(self.tables[3])
-
     @cached_property
-    def sum(self) -> float:
+    def sum(self) -> Floats:
         """SUM; 0 where there is nothing. The count of rows is better known than the paths' masses tell."""
-        if not self.count > 0:
-            return 0.0
-        whole = self.estimates
-        if whole._exact(self.feature) or not isinstance(whole._clause, Leaf) or self._unheard:
-            return self.average * self.count
-        return self.average * self.count * whole.count() / whole._live.total
+        whole, total = self.estimates, self.average * self.count
+        if not whole._exact(self.feature) and isinstance(whole._clause, Leaf):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                total = np.where(self._heard, total * whole.count() / whole._live.total, total)
+        return np.where(self.count > 0, total, 0.0)
 
     @cached_property
-    def deviation(self) -> float:
+    def deviation(self) -> Floats:
         """STD."""
-        return math.sqrt(self.variance)
+        return np.sqrt(self.variance)
 
-    def quantile(self, share: float) -> float:
+    def quantile(self, share: float) -> Floats:
         """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
-        if not self.count > 0:
-            return math.nan
-        return self.bins.axis.value(mixtures.interpolated(*self._mixture, share))
+        return self.bins.values(self._at(np.full(self.count.size, share)))
+
+    def _at(self, share: Floats) -> Floats:
+        """Where on the mass axis a share of the rows is reached; NaN where there is nothing."""
+        return mixtures.interpolated(*self._mixture, share)
 
     @cached_property
     def _mixture(self) -> mixtures.Mixture:
         return self.bins.mixture(self.mass, self.ranges)
 
     @property
-    def flat(self) -> tuple[Floats, Floats, Floats]:
-        """The values as flat pieces of the mass axis: where each begins and ends, and how many rows lie in it."""
+    def flat(self) -> tuple[Floats, Floats, Floats, Integers]:
+        """The values as flat pieces of the mass axis: where each begins and ends, how many rows lie in it; where the
+        pieces of groups begin."""
         return self.bins.flat(self.mass, self.ranges)
 
     # --- intervals ----------------------------------------------------------------------------------------------------
@@ -594,18 +458,18 @@ class Numbers:
     @cached_property
     def _extremes(self) -> Interval:
         """The lowest and the highest value that there may be, by the exact counts."""
-        whole = self.estimates
-        counts = whole._strata.counts[whole._position(self.feature)]
-        ends = self.bins.ends(counts, whole._covered, self.share)
-        if ends is None:
-            return -math.inf, math.inf
-        low, high = (self.ranges[0][0], self.ranges[-1][1]) if self.ranges else (-math.inf, math.inf)
-        return max(ends[0], low), min(ends[1], high)
+        sample = self.estimates.sample
+        least, most = self.bins.ends(sample.strata.counts[sample.position(self.feature)], sample.covered, self.share)
+        if self.ranges:
+            least = np.where(np.isinf(least), least, np.maximum(least, self.ranges[0][0]))
+            most = np.where(np.isinf(most), most, np.minimum(most, self.ranges[-1][1]))
+        return least, most
 
     @property
-    def _unheard(self) -> bool:
-        """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates._paths.weight.size
+    def _heard(self) -> Flags:
+        """Groups: whether any path says anything: otherwise all that is possible is in an interval."""
+        whole = self.estimates
+        return whole.sample.heard if whole._exact(self.feature) else whole._heard
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
@@ -613,85 +477,69 @@ class Numbers:
 
         Where exact counts help, the paths' luck was taken out.
         """
-        whole, feature = self.estimates, self.feature
-        luck, untouched, uncovered = (_NOBODY, _NOBODY, _NONE), _NO_TABLE, _NONE
+        whole, sample, feature = self.estimates, self.estimates.sample, self.feature
+        luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
         if whole._exact(feature):
-            untouched, uncovered = whole._untouched(feature), 1.0 - whole._covered
-            luck = whole._luck.column, whole._luck.stratum, whole._luck.reach
-        numbers = (self.tables, self.count, self.average, self.variance, whole._expected(feature))
-        return *numbers, whole._codes(feature), whole._live.column, *luck, untouched, uncovered, *whole._about
+            luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
+        numbers = (self.tables, self.count, self.average, self.variance, sample.expected(feature))
+        paths = (sample.codes(feature), whole._live.column, *luck.told)
+        return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 
-    def _sides(self, estimate: float, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
-        """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
-        square, chosen, freedom, skew = influences.of_numbers(statistic, rank, left, *self._given)
-        half = self.estimates._half(square, chosen, freedom)
-        return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
+    def _errors(self, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
+        """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""
+        half, skew = influences.of_numbers(statistic, rank, left, *self._given)
+        return half, skew
 
     @cached_property
     def count_p95(self) -> Interval:
         """Between which numbers the count of values lies. Cost: that of another condition."""
-        return within(self.count, *self.estimates.also(Leaf(self.feature)).count_p95())
+        low, high = self.estimates.also(Leaf(self.feature)).count_p95()
+        return np.minimum(low, self.count), np.maximum(high, self.count)
 
     @cached_property
     def average_p95(self) -> Interval:
         """Between which numbers the mean lies, in 95 of 100 questions."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        lowest, highest = self._extremes
-        if self._unheard:
-            return within(self.average, lowest, highest)
-        low, high = self._sides(self.average, influences.AVERAGE)
-        return within(self.average, max(low, lowest), min(high, highest))
+        known = (self.count, self.average, *self._errors(influences.AVERAGE), *self._extremes, self._heard)
+        low, high = intervals.average(*known)
+        return low, high
 
     @cached_property
     def sum_p95(self) -> Interval:
         """Between which numbers the sum lies."""
-        if not self.count > 0:
-            return 0.0, 0.0
-        whole = self.estimates
-        if self._unheard:
-            ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
-            return within(self.sum, min(ends), max(ends))
+        whole, own = self.estimates, (self.count, self.average, self.sum)
         if whole._anything:
-            low, high = self._sides(self.sum, influences.TOTAL)
-            edge = whole._edge * abs(self.average)
-            return low - edge, high + edge
-        # A sum is a count times a mean, and their errors have little to do with each other.
-        low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())
-        mean = max(abs(each - self.average) for each in self.average_p95) * self.count
-        down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
-        return within(self.sum, self.sum - down, self.sum + up)
+            errors = self._errors(influences.TOTAL)
+            low, high = intervals.plain_total(*own, *errors, whole.sample.edge, self._heard)
+        else:
+            low, high = intervals.total_of(*own, whole.count(), *whole.count_p95(), *self.average_p95)
+        if not self._heard.all():
+            least, most = intervals.unheard_total(self.count, self.sum, whole.count_p95()[1], *self._extremes)
+            low, high = np.where(self._heard, low, least), np.where(self._heard, high, most)
+        return low, high
 
     @cached_property
     def variance_p95(self) -> Interval:
         """Between which numbers the variance lies."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        if self._unheard:
-            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
-        low, high = self._sides(self.variance, influences.VARIANCE)
-        # Variances are off by a factor: what is a part below is as much above.
-        return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
+        known = (self.count, self.variance, *self._errors(influences.VARIANCE), *self._extremes, self._heard)
+        low, high = intervals.variance(*known)
+        return low, high
 
     @cached_property
     def deviation_p95(self) -> Interval:
         """Between which numbers the deviation lies."""
         low, high = self.variance_p95
-        return within(self.deviation, math.sqrt(low), math.sqrt(high))
+        return np.minimum(np.sqrt(low), self.deviation), np.maximum(np.sqrt(high), self.deviation)
 
     def quantile_p95(self, share: float) -> Interval:
         """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
-        if not self.count > 0:
-            return math.nan, math.nan
-        if self._unheard:
-            return within(self.quantile(share), *self._extremes)
-        axis = self.bins.axis
-        mixture = self._mixture
-        at = mixtures.interpolated(*mixture, share)
+        at = self._at(np.full(self.count.size, share))
+        half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at))
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = self._sides(0.0, influences.QUANTILE, share, self.bins.below(at))
-        low, high = (mixtures.interpolated(*mixture, min(max(share + each, 0.0), 1.0)) for each in (more, fewer))
-        last = axis.low.size - 1  # where a value lies in its fine bin is not known
-        first = min(max(int(axis.mass.searchsorted(low, side="right")) - 1, 0), last)
-        final = min(max(int(axis.mass.searchsorted(high)) - 1, 0), last)
-        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))
+        more, fewer = np.minimum(np.minimum(skew, 0.0) - half, 0.0), np.maximum(np.maximum(skew, 0.0) + half, 0.0)
+        low, high = (self._at(np.clip(share + each, 0.0, 1.0)) for each in (more, fewer))
+        low, high = self.bins.around(low, high)
+        if not self._heard.all():
+            lowest, highest = self._extremes
+            low, high = np.where(self._heard, low, lowest), np.where(self._heard, high, highest)
+        found = self.bins.values(at)
+        return np.minimum(low, found), np.maximum(high, found)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from synopsis.core.errors import BadQuery, NotKept, nearest
-from synopsis.query import paths
+from synopsis.query import meetings, paths
 from synopsis.query.answer import Answer
 from synopsis.query.binding import Binned, Plan, Statistic, plan
 from synopsis.query.bounds import Numbers, counted, outlying
@@ -136,10 +136,13 @@ def answering_of(relation: Relation) -> Callable[[Plan], Found]:
 
     def found(asked: Plan) -> Found:
         if not asked.memberships:
-            return statistics(asked)
+            return met(statistics(asked), asked)
         from synopsis.query.memberships import Asking  # and with it the sketches of sets, which few questions need
 
-        return Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found()
+        return met(Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found(), asked)
+
+    def met(answer: Found, asked: Plan) -> Found:
+        return answer if summary is None else meetings.sharpened(answer, asked, summary, strands.layout)
 
     return found
 

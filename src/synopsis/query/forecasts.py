@@ -53,7 +53,7 @@ _SHARPEST: Final = 0.3  #: the least spread at a time of the year, as a share of
 _LEAST_SPREAD: Final = 1e-9  #: the least spread at all, as a share of the deviation
 _FENCE: Final = 3.0  #: ranges between the 5% and 95% quantiles beyond them, outside of which values are drawn in
 _FEW: Final = 100  #: errors below which both directions are taken to be alike
-_CAUTION: Final = 1.0  #: intervals widen by this over the number of errors that do not overlap
+_CAUTION: Final = 0.5  #: intervals widen by this over the number of errors that do not overlap
 
 
 @dataclass(frozen=True, slots=True)

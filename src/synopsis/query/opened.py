@@ -42,10 +42,6 @@ class Covered:
     share: Floats  #: days
     lean: Floats | None = None  #: paths; None: all of a day alike
 
-    def but(self, days: NDArray[np.bool_]) -> Covered:
-        """Of these days only."""
-        return replace(self, share=np.where(days, self.share, 0.0))
-
 
 @dataclass(frozen=True)
 class Opened:
@@ -93,13 +89,6 @@ class Opened:
         whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
         chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
         return cls(summary, layout, (), None, chosen, scope.from_us, scope.until_us, whereabouts)
-
-    def within(self, places: NDArray[np.bool_]) -> Opened:
-        """The same, of some places only."""
-        assert self.strata is not None
-        chosen = self.chosen & places
-        keep = np.logical_or.reduceat(chosen[self.strata.run_place], self.strata.run_offset[:-1])
-        return replace(self, chosen=chosen, strata=self.strata if keep.all() else self.strata.take(keep))
 
     @cached_property
     def is_beyond_paths(self) -> bool:

@@ -1,14 +1,14 @@
 """Questions to a summary: its groups, and the statistics of each.
 
-A group is made of pieces, one for each part of the question that has rows of it. `opened` tells which strata a part
-touches, `pieces` what their paths and counts say, `several` how pieces make a whole.
+Groups by cells and buckets are parts of space and time: `covers` tells which days each has, and all are evaluated in
+one pass. Groups by bins are further conditions on their rows, a pass each. `opened` tells which strata a part of the
+question touches, `pieces` what their paths and counts say, `several` how the pieces of several parts make a whole.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,15 +18,16 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.grid.zones import Zone
 from synopsis.query import several
-from synopsis.query.binding import Binned, Keyed, Plan
+from synopsis.query.binding import Binned, Keyed, Plan, Statistic
 from synopsis.query.binning import Binning
+from synopsis.query.covers import Covers, Slots
 from synopsis.query.finish import Found
 from synopsis.query.opened import DAY, Covered, Opened, day_us, past_us
-from synopsis.query.pieces import Piece
-from synopsis.query.predicates import And, Condition
+from synopsis.query.pieces import Pieces, Scoped
 from synopsis.query.scoping import Part
+from synopsis.query.several import Owned
 from synopsis.query.tree import BucketKey, CellKey
-from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Value, Values
+from synopsis.query.values import Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.summary import Summary
@@ -34,41 +35,101 @@ from synopsis.sketch.summary import Summary
 #: The share of a day that a bucket takes at most which may not hold it whole.
 _ALMOST: Final = 1.0 - 1e-9
 
-#: Groups that one answer may have: each is evaluated by itself.
-_MOST_GROUPS: Final = 10_000
+#: Groups that one answer may have.
+_MOST_GROUPS: Final = 100_000
+
+#: Paths, and entries of tables of bins, that are evaluated at once: some hundred megabytes.
+_AT_ONCE: Final = 2_000_000
 
 
 def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     """The statistics of a bound question.
 
-    Cost: proportional to the strata and paths in the blocks that are touched, and to the groups.
+    Cost: proportional to the strata and paths in the blocks that are touched, to those of each group where it has but
+    a part of them, and to the bins that are grouped by.
     """
-    groups = groups_of(summary, layout, asked)
-    order = sorted(groups)
-    values = {
-        each: _gathered([several.statistic(groups[key], each) for key in order], is_count=each.is_count)
-        for each in asked.statistics
-    }
-    numbers = np.array(order, np.int64).reshape(len(order), len(asked.groups)).T
-    keys = dict(zip(asked.groups, numbers, strict=True))
+    bundles = list(_bundles(summary, layout, asked))
+    numbers = np.concatenate([bundle.keys for bundle in bundles], axis=1) if bundles else _no_keys(asked)
+    order = np.lexsort(numbers[::-1]) if asked.groups else np.arange(numbers.shape[1])
+    found = {each: _joined([bundle.values[each] for bundle in bundles], each, order) for each in asked.statistics}
+    keys = dict(zip(asked.groups, numbers[:, order], strict=True))
     binned = {key: Binning(summary.scales, key).ends(own) for key, own in keys.items() if isinstance(key, Binned)}
-    return Found(len(order), keys, values, binned)
+    return Found(order.size, keys, found, binned)
 
 
-def groups_of(summary: Summary, layout: Layout, asked: Plan) -> dict[tuple[int, ...], list[Piece]]:
-    """The groups of a question by their keys, each in pieces: one for each part that has rows of it."""
+def _no_keys(asked: Plan) -> Integers:
+    return np.empty((len(asked.groups), 0), np.int64)
+
+
+def _joined(columns: list[Values], asked: Statistic, order: Integers) -> Values:
+    """Columns below each other, in another order."""
+    if not columns:
+        return several.statistic((), 0, asked)
+    if len(columns) == 1 and order.size == 1:
+        return columns[0]
+    estimate, low, high, guarantee, p95 = (
+        np.concatenate([getattr(column, name) for column in columns])[order]
+        for name in ("estimate", "low", "high", "guarantee", "p95")
+    )
+    return Values(estimate, low, high, guarantee, p95)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bundle:
+    """Some groups with all their statistics."""
+
+    keys: Integers  #: keys x groups
+    values: dict[Statistic, Values]
+
+
+def _bundles(summary: Summary, layout: Layout, asked: Plan) -> Iterator[_Bundle]:
+    """The groups of a question with their statistics, those first that share bins."""
+    size = 0
+    for keys, parts in groups_of(summary, layout, asked):
+        size += keys.shape[1]
+        _check_size(size)
+        yield _Bundle(keys, {each: several.statistic(parts, keys.shape[1], each) for each in asked.statistics})
+
+
+def _check_size(groups: int) -> None:
+    if groups > _MOST_GROUPS:
+        raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
+
+
+def groups_of(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[Integers, list[Owned]]]:
+    """The groups of a question: keys x groups, and their pieces, some groups at a time.
+
+    Without GROUP BY there is one, even when it is empty.
+    """
     if asked.cut == "keep" and len(asked.parts) > 1:
         raise BadQuery(
             "cut='keep' would count a day twice that two pieces of the scope cut, and this condition has "
             f"{len(asked.parts)} pieces: ask without OR and NOT of times, or one question for each side"
         )
-    groups: dict[tuple[int, ...], list[Piece]] = {}
-    for part in asked.parts:
-        for key, piece in _pieces(_opened(summary, layout, asked, part), asked, part.condition):
-            groups.setdefault(key, []).append(piece)
-            if len(groups) > _MOST_GROUPS:
-                raise BadQuery(f"the answer has more than {_MOST_GROUPS:,} groups; ask for coarser ones or for less")
-    return groups
+    binnings = [Binning(summary.scales, key) for key in asked.groups if isinstance(key, Binned)]
+    for named, parts in _covered(summary, layout, asked):
+        if not binnings:
+            yield np.stack([named[key] for key in asked.groups]) if asked.groups else np.empty((0, 1), np.int64), parts
+            continue
+        groups = max(keys.size for keys in named.values()) if named else 1
+        found: dict[tuple[int, ...], list[Owned]] = {}
+        for part in parts:
+            for numbers, own in _in_bins(part, binnings):
+                found.setdefault(numbers, []).append(own)
+        for numbers in tuple(found):
+            bins = {each.key: np.full(groups, number) for each, number in zip(binnings, numbers, strict=True)}
+            which, kept = _occupied(found.pop(numbers), groups)  # whatever they find out goes with them
+            yield np.stack([(named | bins)[key][which] for key in asked.groups]), kept
+
+
+def _occupied(parts: list[Owned], groups: int) -> tuple[Integers, list[Owned]]:
+    """The groups that have a piece, and the pieces, which belong to these alone."""
+    there, number = np.zeros(groups, np.bool_), np.full(groups + 1, -1)  # the last is where nothing belongs
+    for part in parts:
+        there[part.group[part.group >= 0]] = True
+    which = np.flatnonzero(there)
+    number[which] = np.arange(which.size)
+    return which, [Owned(part.pieces, number[part.group]) for part in parts]
 
 
 def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
@@ -122,27 +183,104 @@ def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _pieces(opened: Opened, asked: Plan, condition: Condition) -> Iterator[tuple[tuple[int, ...], Piece]]:
-    """The pieces of one part of the question, by the keys of their groups; without GROUP BY one, even when empty."""
-    if not asked.groups:
-        covered = None if opened.strata is None else opened.covered(opened.begin_us, opened.end_us)
-        yield (), Piece(opened, covered, condition)
-        return
-    if opened.strata is None:
-        return
+def _covered(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[dict[Keyed, Integers], list[Owned]]]:
+    """Groups by cells and buckets: the keys of each, and their pieces; not too many at a time."""
     cell_key = next((key for key in asked.groups if isinstance(key, CellKey)), None)
     bucket_key = next((key for key in asked.groups if isinstance(key, BucketKey)), None)
-    binnings = [Binning(opened.summary.scales, key) for key in asked.groups if isinstance(key, Binned)]
-    own_cell = _cells(opened.summary, cell_key)
-    for cell in np.unique(own_cell[opened.chosen]):
-        within = opened if cell_key is None else opened.within(own_cell == cell)
-        for bucket, covered in _buckets(within, bucket_key):
-            assert within.strata is not None
-            if not (covered.share * within.strata.day_rows).any():
-                continue
-            for bins, own in _binned(within, covered, condition, binnings):
-                numbers: dict[Keyed | None, int] = {cell_key: int(cell), bucket_key: bucket, **bins}
-                yield tuple(numbers[key] for key in asked.groups), Piece(within, covered, own)
+    found: list[tuple[Opened, Part, Covers, Integers]] = []
+    for part in asked.parts:
+        opened = _opened(summary, layout, asked, part)
+        if opened.strata is not None:
+            covers, keys = _covers(opened, cell_key, bucket_key)
+            if covers.groups and covers.day.size:
+                found.append((opened, part, covers, keys))
+    if not asked.groups:
+        one = np.zeros(1, np.int64)
+        yield {}, [Owned(Pieces(Scoped(opened, covers), part.condition), one) for opened, part, covers, _ in found]
+        return
+    if not found:
+        return
+    keys, number = np.unique(np.concatenate([each[3] for each in found], axis=1), axis=1, return_inverse=True)
+    own = np.split(number.reshape(-1), np.cumsum([each[2].groups for each in found])[:-1])
+    _check_size(keys.shape[1])
+    sizes = np.zeros(keys.shape[1], np.int64)
+    for (opened, _, covers, _), of_groups in zip(found, own, strict=True):
+        sizes[of_groups] += _sizes(opened, covers)
+    for first, last in _runs(sizes):
+        parts = []
+        for (opened, part, covers, _), of_groups in zip(found, own, strict=True):
+            begin, end = np.searchsorted(of_groups, (first, last))
+            if begin < end:
+                scoped = Scoped(opened, covers.only(int(begin), int(end)))
+                parts.append(Owned(Pieces(scoped, part.condition), of_groups[begin:end] - first))
+        named: dict[Keyed, Integers] = {}
+        if cell_key is not None:
+            named[cell_key] = keys[0, first:last]
+        if bucket_key is not None:
+            named[bucket_key] = keys[1, first:last]
+        yield named, parts
+
+
+def _sizes(opened: Opened, covers: Covers) -> Integers:
+    """Groups: paths of their strata, and bins."""
+    assert opened.strata is not None
+    slots = Slots.of(opened.strata, covers)
+    ends = np.append(0, np.cumsum(slots.kept + opened.strata.bins))
+    return np.diff(ends[slots.offset])
+
+
+def _runs(sizes: Integers) -> Iterator[tuple[int, int]]:
+    """Groups one after the other that are evaluated at once: the first, and one past the last."""
+    begin, ends = 0, np.cumsum(sizes)
+    while begin < sizes.size:
+        before = int(ends[begin] - sizes[begin])
+        end = max(int(np.searchsorted(ends, before + _AT_ONCE, side="right")), begin + 1)
+        yield begin, end
+        begin = end
+
+
+def _covers(opened: Opened, cell_key: CellKey | None, bucket_key: BucketKey | None) -> tuple[Covers, Integers]:
+    """The days of groups by cells and buckets, and their keys: cell and bucket x groups, ascending."""
+    strata = opened.strata
+    assert strata is not None
+    if cell_key is None and bucket_key is None:
+        covered = opened.covered(opened.begin_us, opened.end_us)
+        covers = Covers.whole(covered.share, covered.lean, strata.day_kept)
+        return covers, np.zeros((2, 1), np.int64)
+    covers, bucket = _by_bucket(opened, bucket_key)
+    cell = _cells(opened.summary, cell_key)[strata.day_place[covers.day]]
+    (cells, cell_rank), (buckets, bucket_rank) = (np.unique(each, return_inverse=True) for each in (cell, bucket))
+    covers, keys = covers.parted(cell_rank * buckets.size + bucket_rank)
+    return covers, np.stack((cells[keys // max(buckets.size, 1)], buckets[keys % max(buckets.size, 1)]))
+
+
+def _by_bucket(opened: Opened, key: BucketKey | None) -> tuple[Covers, Integers]:
+    """Days in scope that have rows, those of all buckets in one group, and the bucket of each; 0 without buckets."""
+    strata = opened.strata
+    assert strata is not None
+    parts, ordinals = [], []
+    for ordinal, covered in _buckets(opened, key):
+        covers = Covers.whole(np.where(strata.day_rows > 0, covered.share, 0.0), covered.lean, strata.day_kept)
+        covers, _ = covers.parted(np.zeros(covers.day.size, np.int64))
+        parts.append(covers)
+        ordinals.append(np.broadcast_to(ordinal, strata.day_rows.size)[covers.day])
+    if not parts:
+        return Covers.whole(np.empty(0)), np.empty(0, np.int64)
+    return Covers.beside(parts), np.concatenate(ordinals)
+
+
+def _in_bins(part: Owned, binnings: list[Binning]) -> Iterator[tuple[tuple[int, ...], Owned]]:
+    """The bins that rows may have, of all features that are grouped by, and which groups have rows in them."""
+    if not binnings:
+        yield (), part
+        return
+    first, *rest = binnings
+    for number, condition in first.conditions(part.pieces.scoped):
+        pieces = part.pieces.but(condition)
+        group = np.where(pieces.selection.count().high > 0, part.group, -1)
+        if (group >= 0).any():
+            for others, own in _in_bins(Owned(pieces, group), rest):
+                yield (number, *others), own
 
 
 def _cells(summary: Summary, key: CellKey | None) -> Integers:
@@ -152,8 +290,11 @@ def _cells(summary: Summary, key: CellKey | None) -> Integers:
     return geohash.encode(summary.latitude, summary.longitude, key.length * geohash.BITS_PER_CHARACTER)
 
 
-def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Covered]]:
-    """The buckets of these strata within the scope, each with the share of every day that lies in it."""
+def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int | Integers, Covered]]:
+    """The buckets of these strata within the scope, each with the share of every day that lies in it.
+
+    Where every day lies in one bucket, all at once: the bucket of each day, and the share of it that is in scope.
+    """
     begin, end, layout, strata = opened.begin_us, opened.end_us, opened.layout, opened.strata
     assert strata is not None
     if key is None:
@@ -162,15 +303,14 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Cover
     span, zone = Bucket.parse(key.span), layout.zone if key.zone is None else Zone.named(key.zone)
     if span.encloses(DAY) and key.zone in (None, layout.timezone):  # a day lies in one bucket, whatever clocks do
         covered = opened.covered(begin, end)
-        own = span.ordinals(day_us(strata.day, layout), zone)
-        for ordinal in np.unique(own[(strata.day_rows > 0) & (covered.share > 0.0)]):
-            yield int(ordinal), covered.but(own == ordinal)
+        yield span.ordinals(day_us(strata.day, layout), zone), covered
         return
     days = strata.day[strata.day_rows > 0]
     if not days.size:
         return
     ends_us = day_us(days.min(), layout), past_us(days.max(), layout) - 1
     first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), zone))
+    _check_size(last - first)
     ordinals = np.arange(first - 1, last + 2)
     starts, reach = span.starts_us(ordinals, zone), span.reach_us(ordinals, zone)
     for at in range(ordinals.size):
@@ -184,36 +324,3 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int, Cover
             if shares_instants or not span.encloses(DAY):
                 covered = replace(covered, share=np.minimum(covered.share, _ALMOST))
             yield int(ordinals[at]), covered
-
-
-def _binned(
-    opened: Opened, covered: Covered, condition: Condition, binnings: list[Binning]
-) -> Iterator[tuple[dict[Keyed | None, int], Condition]]:
-    """The bins that rows may have, of all features that are grouped by, and what rows in them fulfil."""
-    if not binnings:
-        yield {}, condition
-        return
-    first, *rest = binnings
-    for number, own in first.conditions(opened, covered):
-        both = And((condition, own))
-        if Piece(opened, covered, both).selection.count().high[0] > 0:
-            for others, every in _binned(opened, covered, both, rest):
-                yield {first.key: number, **others}, every
-
-
-# --- the answer -------------------------------------------------------------------------------------------------------
-
-
-_WORDS: Final = {"exact": EXACT, "certain": CERTAIN, "p95": P95, "heuristic": HEURISTIC}
-
-
-def _gathered(values: list[Value], *, is_count: bool) -> Values:
-    """Values as a column: counts are whole numbers, and what is not known is NaN."""
-    told = [
-        (each.estimate, each.low, each.high, *(each.p95 or (math.nan, math.nan)), _WORDS[each.guarantee])
-        for each in values
-    ]
-    numbers = np.array(told, np.float64).reshape(-1, 6)  # None becomes NaN
-    known = numbers[:, :3].astype(np.int64) if is_count else numbers
-    estimate, low, high = known[:, 0], known[:, 1], known[:, 2]
-    return Values(estimate, low, high, numbers[:, 5].astype(np.int8), numbers[:, 3:5])

@@ -1,123 +1,161 @@
-"""Pieces: the statistics of rows in one part of space and time that fulfil one condition.
+"""Pieces: the statistics of rows in parts of space and time that fulfil one condition, a column for all groups at once.
 
 Exact counts give what is certain, paths give estimates and intervals at 95%.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
+from synopsis.query.covers import Covers, Slots
 from synopsis.query.estimate import Estimates, Numbers
-from synopsis.query.opened import Covered, Opened
-from synopsis.query.predicates import And, Condition, IsNull, Not, positive
-from synopsis.query.values import Value
+from synopsis.query.opened import Opened
+from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
+from synopsis.query.sampled import Sample
+from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Values
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.strata import Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import intervals
+else:
+    intervals = Later("synopsis.query.intervals")
 
 
-class Piece:
-    """The rows of a group that lie in one part of the question; what their statistics share is computed once."""
+class Scoped:
+    """Places and days of groups, whatever is demanded of their rows: bins and further conditions share it."""
 
-    def __init__(self, opened: Opened, covered: Covered | None, condition: Condition) -> None:
-        self._opened, self._strata, self._covered, self._condition = opened, opened.strata, covered, condition
-        self._known: dict[int, Numbers] = {}
-
-    def but(self, condition: Condition) -> Piece:
-        """Those of its rows that fulfil a further condition on features that are open."""
-        return Piece(self._opened, self._covered, And((self._condition, condition)))
+    def __init__(self, opened: Opened, covers: Covers) -> None:
+        assert opened.strata is not None
+        self.opened, self.covers = opened, covers
+        self.kept: Strata = opened.strata
+        self.slots = Slots.of(opened.strata, covers)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no stratum has rows of it."""
-        return self._strata is None
+    def groups(self) -> int:
+        """How many groups there are."""
+        return self.covers.groups
 
-    def statistic(self, asked: Statistic) -> Value:
-        """One statistic with its interval."""
-        if self._strata is None:
-            return nothing(asked)
+    @cached_property
+    def sample(self) -> Sample:
+        """Their paths."""
+        own = (self.kept, self.opened.summary.scales, self.opened.features)
+        return Sample(*own, self.covers, slots=self.slots)
+
+    @cached_property
+    def strata(self) -> certain.Strata:
+        """Their rows, as exact counts tell."""
+        return certain.Strata.of(self.slots)
+
+    @cached_property
+    def histograms(self) -> certain.Histograms:
+        """What exact counts say of features."""
+        own = (self.kept, self.opened.summary.scales, self.opened.features)
+        return certain.Histograms(*own, self.slots.stratum)
+
+
+class Pieces:
+    """The rows of groups that lie in one part of the question; what their statistics share is computed once.
+
+    Cost: proportional to the strata and paths in scope, of all groups; no more calls for many groups than for one.
+    """
+
+    def __init__(self, scoped: Scoped, condition: Condition, whole: Pieces | None = None) -> None:
+        """`whole` are the pieces that these are a part of, for their condition is narrower."""
+        self.scoped, self._condition, self._whole = scoped, condition, whole
+        self._known: dict[int, Numbers] = {}
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return self.scoped.groups
+
+    def but(self, condition: Condition) -> Pieces:
+        """Those of the rows that fulfil a further condition on features that are open."""
+        return Pieces(self.scoped, And((self._condition, condition)), self)
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether the condition is on a single feature, whose bins are counted."""
+        return isinstance(positive(self._condition), Leaf)
+
+    def only(self, group: int) -> Pieces:
+        """The rows of one group."""
+        if self.groups == 1:
+            return self
+        return Pieces(Scoped(self.scoped.opened, self.scoped.covers.only(group, group + 1)), self._condition)
+
+    def statistic(self, asked: Statistic) -> Values:
+        """One statistic of every group with its interval."""
         if asked.function == "count":
             return self._count(asked)
         if asked.function in _OF_ONE:
             return self._of_one(asked)
         return self._of_spread(asked)
 
-    def _count(self, asked: Statistic) -> Value:
+    def _count(self, asked: Statistic) -> Values:
         if len(asked.features) == 2:  # rows that have both
-            return self.but(Not(IsNull(asked.features[1])))._count(Statistic("count", asked.features[:1]))
-        interval = self.selection.values(asked.features[0]).count() if asked.features else self.selection.count()
-        low, high = float(interval.low[0]), float(interval.high[0])
-        estimate = low
-        p95 = None
-        if low < high:
-            estimates = self.estimates
-            estimate = self.numbers(asked.features[0]).count if asked.features else estimates.count()
-            counted = self.numbers(asked.features[0]) if asked.features else estimates
-            p95 = self._at_95(counted, "count_p95")
-        return bounded(estimate, low, high, p95, whole=True)
+            return self.but(Not(IsNull(asked.features[1])))._count(replace(asked, features=asked.features[:1]))
+        low, high = self.selection.values(asked.features[0]).count() if asked.features else self.selection.count()
+        if not (low < high).any():
+            return counted(low, low, high, None, asked)
+        if asked.features:
+            numbers = self.numbers(asked.features[0])
+            return counted(numbers.count, low, high, self._at_95(numbers, "count_p95"), asked)
+        count = self.estimates.count_by_paths() if asked.by_paths else self.estimates.count()
+        return counted(count, low, high, self._at_95(self.estimates, "count_p95"), asked)
 
-    def _of_one(self, asked: Statistic) -> Value:
+    def _of_one(self, asked: Statistic) -> Values:
         feature = asked.features[0]
         values = self.selection.values(feature)
-        interval = (
+        low, high = (
             values.quantile(share_of(asked)) if asked.function == "quantile" else getattr(values, asked.function)()
         )
-        low, high = float(interval.low[0]), float(interval.high[0])
-        if math.isnan(low) or math.isnan(high):
-            return Value(None, None, None, "certain")
-        numbers = self.numbers(feature)
+        numbers, p95 = self.numbers(feature), None
         estimate = _OF_ONE[asked.function](numbers, asked)
-        p95 = None
         if asked.function in _WITH_P95 and asked.share not in (0.0, 1.0):  # paths do not tell of extremes
             arguments = (share_of(asked),) if asked.function == "quantile" else ()
             p95 = self._at_95(numbers, _WITH_P95[asked.function], *arguments)
-        if math.isnan(estimate):
-            estimate = (low + high) / 2
         return bounded(estimate, low, high, p95)
 
-    def _of_spread(self, asked: Statistic) -> Value:
+    def _of_spread(self, asked: Statistic) -> Values:
         """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
         first, second = asked.features[0], asked.features[-1]
         if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
             name = "deviation" if asked.function == "std" else "variance"
             numbers = self.numbers(first)
-            estimate, p95 = getattr(numbers, name), self._at_95(numbers, f"{name}_p95")
-        elif first == second:
-            deviation = self.numbers(first).deviation
-            estimate, p95 = (1.0 if deviation > 0 else math.nan), (1.0, 1.0)
-        else:
-            estimate = getattr(self.estimates, asked.function)(first, second)
-            p95 = self._at_95(self.estimates, f"{asked.function}_p95", first, second)
-        if math.isnan(estimate):
-            return Value(None, None, None, "heuristic")
-        if p95 is None:
-            return Value(estimate, None, None, "heuristic")
-        low, high = min(p95[0], estimate), max(p95[1], estimate)
-        return Value(estimate, low, high, "p95", (low, high))
+            return guessed(getattr(numbers, name), self._at_95(numbers, f"{name}_p95"))
+        if first == second:
+            estimate = np.where(self.numbers(first).deviation > 0, 1.0, np.nan)
+            return guessed(estimate, (estimate, estimate))
+        estimate = getattr(self.estimates, asked.function)(first, second)
+        return guessed(estimate, self._at_95(self.estimates, f"{asked.function}_p95", first, second))
 
-    def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[float, float] | None:
-        """An interval at 95%, where paths can tell.
+    def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[Floats, Floats] | None:
+        """Intervals at 95%, where paths can tell.
 
         It takes paths in the order of time, which moving objects have not, and features whose values lie within the
         ends that bins were fitted to.
         """
-        if self._opened.is_beyond_paths:
+        if self.scoped.opened.is_beyond_paths:
             return None
         found = getattr(source, name)
         low, high = found(*arguments) if callable(found) else found
-        return None if math.isnan(low) or math.isnan(high) else (float(low), float(high))
+        return low, high
 
     @cached_property
     def estimates(self) -> Estimates:
         """What paths say."""
-        assert self._strata is not None
-        assert self._covered is not None
-        opened = self._opened
-        covered, clause = self._covered, positive(self._condition)
-        scales = opened.summary.scales
-        return Estimates(self._strata, scales, opened.features, covered.share, clause, lean=covered.lean)
+        clause = positive(self._condition)
+        return Estimates(self.scoped.sample, clause) if self._whole is None else self._whole.estimates.narrowed(clause)
 
     def numbers(self, feature: int) -> Numbers:
         """What paths say of a feature."""
@@ -128,16 +166,7 @@ class Piece:
     @cached_property
     def selection(self) -> certain.Selection:
         """What exact counts say."""
-        strata, opened = self._strata, self._opened
-        assert strata is not None
-        assert self._covered is not None
-        histograms = certain.Histograms(strata, opened.summary.scales, opened.features)
-        return certain.Selection(certain.Strata.kept(strata, self._covered.share), histograms, self._condition)
-
-
-def nothing(asked: Statistic) -> Value:
-    """A statistic of no rows at all."""
-    return Value(0, 0, 0, "exact") if asked.is_count else Value(None, None, None, "exact")
+        return certain.Selection(self.scoped.strata, self.scoped.histograms, self._condition)
 
 
 def share_of(asked: Statistic) -> float:
@@ -146,7 +175,7 @@ def share_of(asked: Statistic) -> float:
     return asked.share
 
 
-_OF_ONE: Final[dict[str, Callable[[Any, Statistic], float]]] = {
+_OF_ONE: Final[dict[str, Callable[[Numbers, Statistic], Floats]]] = {
     "sum": lambda numbers, _: numbers.sum,
     "mean": lambda numbers, _: numbers.average,
     "min": lambda numbers, _: numbers.quantile(0.0),
@@ -157,14 +186,42 @@ _OF_ONE: Final[dict[str, Callable[[Any, Statistic], float]]] = {
 _WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quantile_p95"}
 
 
-def bounded(estimate: float, low: float, high: float, p95: tuple[float, float] | None, *, whole: bool = False) -> Value:
-    """An estimate put inside its certain interval, and a narrower one at 95% where there is one."""
-    if low == high:
-        exact = int(low) if whole else low
-        return Value(exact, exact, exact, "exact" if whole else "certain")
-    estimate = min(max(estimate, low), high)
-    if whole:
-        estimate, low, high = round(estimate), round(low), round(high)
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def nothing(asked: Statistic, groups: int) -> Values:
+    """A statistic of no rows at all."""
+    kind = np.int64 if asked.is_count and asked.rounded else np.float64
+    numbers = np.full((3, groups), 0 if asked.is_count else np.nan, kind)
+    return Values(numbers[0], numbers[1], numbers[2], np.full(groups, EXACT, np.int8), np.full((groups, 2), np.nan))
+
+
+def bounded(
+    estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None = None, *, whole: bool = False
+) -> Values:
+    """Estimates put inside their certain intervals, and narrower ones at 95% where there are any.
+
+    Where an end is NaN, there is no value; where there is no estimate, it is the middle.
+    """
+    likely = (np.full(low.size, np.nan),) * 2 if p95 is None else p95
+    found, exact = intervals.bounded(estimate, low, high, likely[0], likely[1], whole)
+    numbers = found[:3].astype(np.int64) if whole else found[:3]
+    guarantee = np.where(exact, EXACT, CERTAIN) if whole else np.full(low.size, CERTAIN)
+    return Values(numbers[0], numbers[1], numbers[2], guarantee.astype(np.int8), found[3:].T)
+
+
+def counted(estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None, asked: Statistic) -> Values:
+    """Rows counted: whole numbers, exact where both ends are one, unless what they are for needs them as they are."""
+    found = bounded(estimate, low, high, p95, whole=asked.rounded)
+    exact = np.where(found.low == found.high, EXACT, found.guarantee).astype(np.int8)
+    return replace(found, guarantee=exact)
+
+
+def guessed(estimate: Floats, p95: tuple[Floats, Floats] | None) -> Values:
+    """Estimates with intervals at 95% alone, where there are any."""
+    likely = np.full((estimate.size, 2), np.nan)
     if p95 is not None:
-        p95 = (max(min(p95[0], estimate), low), min(max(p95[1], estimate), high))
-    return Value(estimate, low, high, "certain", p95)
+        likely[:, 0], likely[:, 1] = np.minimum(p95[0], estimate), np.maximum(p95[1], estimate)
+        likely[np.isnan(likely).any(axis=1)] = np.nan
+    told = ~np.isnan(likely[:, 0])
+    return Values(estimate, likely[:, 0], likely[:, 1], np.where(told, P95, HEURISTIC).astype(np.int8), likely)

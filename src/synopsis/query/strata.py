@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.query.covers import Slots
 from synopsis.query.predicates import (
     EVERYTHING,
     EVERYWHERE,
@@ -88,10 +89,9 @@ class Strata:
     groups: int
 
     @classmethod
-    def kept(cls, strata: KeptStrata, covered: Floats) -> Strata:
-        """The strata of a summary as one group, given the part of each of their days that is in scope."""
-        rows = arrangements.in_scope(strata.day_offset, strata.day_rows, covered)
-        return cls(*rows, np.zeros(len(strata), np.int64), 1)
+    def of(cls, slots: Slots) -> Strata:
+        """The strata of a summary that have rows in scope."""
+        return cls(slots.whole, slots.inside, slots.cut, slots.group, slots.groups)
 
     @cached_property
     def runs(self) -> Runs:
@@ -119,9 +119,9 @@ class Histogram:
     high: Floats  #: and at most this
 
     @classmethod
-    def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int) -> Histogram:
-        """What the strata of a summary count of a feature, which stands at `position` in them."""
-        own = (strata.starts[position], strata.top[position], strata.counts[position])
+    def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int, chosen: Integers) -> Histogram:
+        """What the chosen strata of a summary count of a feature, which stands at `position` in them."""
+        own = (strata.starts[position], strata.top[position], strata.counts[position], chosen)
         ends = (scales.quantizers[feature].edges, float(scales.low[feature]), float(scales.high[feature]))
         rows, low, high = arrangements.binned(*(*own, *ends))
         counts, absent = rows[:-1], rows[-1]
@@ -159,14 +159,15 @@ class Histogram:
 
 
 class Histograms(dict[int, Histogram]):
-    """Histograms by feature of the strata of a summary, made when they are first asked for."""
+    """Histograms by feature of some strata of a summary, made when they are first asked for."""
 
-    def __init__(self, strata: KeptStrata, scales: Scales, features: tuple[int, ...]) -> None:
+    def __init__(self, strata: KeptStrata, scales: Scales, features: tuple[int, ...], chosen: Integers) -> None:
         super().__init__()
-        self._strata, self._scales, self._features = strata, scales, features
+        self._strata, self._scales, self._features, self._chosen = strata, scales, features, chosen
 
     def __missing__(self, feature: int) -> Histogram:
-        found = Histogram.kept(self._strata, self._features.index(feature), self._scales, feature)
+        position = self._features.index(feature)
+        found = Histogram.kept(self._strata, position, self._scales, feature, self._chosen)
         self[feature] = found
         return found
 
@@ -383,7 +384,10 @@ class SelectedValues:
         histogram = self._histogram
         if not histogram.is_exact or self._strata.groups != 1 or self.count().high[0] == 0.0:
             return None
-        return _Arranged(histogram.at_least, self._covered, self._refused, self._least, self._most)
+        low, high, ends = histogram.low, histogram.high, self._covered.ends
+        return _Arranged(
+            arrangements.arranged(histogram.at_least, low, high, ends, self._refused, self._least, self._most)
+        )
 
     def _stated(self, down: int, up: int) -> Interval | None:
         return None if self._arranged is None else self._arranged.between(down, up)
@@ -419,12 +423,25 @@ class SelectedValues:
 
 
 class _Arranged:
-    """Both sides of one group whose counts are exact."""
+    """Both sides of one group whose counts are exact: values, rows that must be taken, rows that must or may be."""
 
-    def __init__(self, counts: Floats, covered: _Covered, refused: Floats, least: Floats, most: Floats) -> None:
-        low, high = covered.histogram.low, covered.histogram.high
-        self._rows = arrangements.arranged(counts, low, high, covered.ends, refused, least, most)
-        self._facts = arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
+    def __init__(self, rows: tuple[Floats, Floats, Floats, Integers]) -> None:
+        self._rows = rows
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Arranged]) -> _Arranged:
+        """Arrangements of different strata as one."""
+        sizes = np.sum([part._rows[3] for part in parts], axis=0)
+        joined = np.empty((3, 2, int(sizes.max())))
+        for side in range(2):
+            for at, array in enumerate(joined[:, side]):
+                own = [part._rows[at][side, : part._rows[3][side]] for part in parts]
+                np.concatenate(own, out=array[: sizes[side]])
+        return cls((joined[0], joined[1], joined[2], sizes))
+
+    @cached_property
+    def _facts(self) -> Floats:
+        return arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
 
     def between(self, down: int, up: int) -> Interval:
         """What is a fact of either side."""
@@ -572,42 +589,53 @@ def _running(runs: Runs, rows: Floats, before: Floats) -> Floats:
 
 
 class JoinedValues(SelectedValues):
-    """The values of one feature in several selections of no row in common: one group, stratum beside stratum."""
+    """The values of one feature in several selections of no row in common, stratum beside stratum, by group."""
 
-    def __init__(self, parts: Sequence[SelectedValues]) -> None:
+    def __init__(self, parts: Sequence[tuple[SelectedValues, Integers]], groups: int) -> None:
+        """Parts, each with the group that its own groups belong to, or -1 where they belong to none."""
         self._parts = parts
-        each = [part._strata for part in parts]
+        group = np.concatenate([own[part._strata.group] for part, own in parts])
+        kept = np.flatnonzero(group >= 0)
+        self._order = kept[np.argsort(group[kept], kind="stable")]
         total, inside, cut = (
-            np.concatenate([getattr(strata, name) for strata in each]) for name in ("total", "inside", "cut")
+            np.concatenate([getattr(part._strata, name) for part, _ in parts])[self._order]
+            for name in ("total", "inside", "cut")
         )
-        self._strata = Strata(total, inside, cut, np.zeros(total.size, np.int64), 1)
+        self._strata = Strata(total, inside, cut, group[self._order], groups)
 
-    @property
-    def _arranged(self) -> None:
-        """There are several histograms, and no machine code for them."""
-        return None
+    @cached_property
+    def _arranged(self) -> _Arranged | None:
+        """Both sides in machine code, where all parts with values of the one group have them."""
+        if self._strata.groups != 1 or any(part._strata.groups != 1 for part, _ in self._parts):
+            return None
+        parts = [part._arranged for part, own in self._parts if own[0] >= 0 and part.count().high[0] > 0.0]
+        known = [part for part in parts if part is not None]
+        return _Arranged.joined(known) if known and len(known) == len(parts) else None
 
-    def count(self) -> Interval:
-        """COUNT(x)."""
-        counts = [part.count() for part in self._parts]
-        return Interval(*(np.asarray(sum(side)) for side in zip(*counts, strict=True)))
+    @cached_property
+    def _counted(self) -> Interval:
+        low, high = np.zeros(self._strata.groups), np.zeros(self._strata.groups)
+        for part, own in self._parts:
+            for side, each in zip((low, high), part.count(), strict=True):
+                side[own[own >= 0]] += each[own >= 0]
+        return Interval(low, high)
 
     @cached_property
     def _sides(self) -> tuple[_Side, _Side]:
-        down, up = zip(*(part._sides for part in self._parts), strict=True)
-        return _beside(self._strata, down), _beside(self._strata, up)
+        down, up = zip(*(part._sides for part, _ in self._parts), strict=True)
+        return self._beside(down), self._beside(up)
 
+    def _beside(self, sides: Sequence[_Side]) -> _Side:
+        """Arrangements of different strata as one; where some have fewer bins, nothing lies in the rest."""
+        bins = max(len(side._values) for side in sides)
 
-def _beside(strata: Strata, sides: Sequence[_Side]) -> _Side:
-    """Arrangements of different strata as one; where some have fewer bins, nothing lies in the rest."""
-    bins = max(len(side._values) for side in sides)
+        def joined(arrays: Iterable[Floats]) -> Floats:
+            padded = [np.pad(array, ((0, bins - len(array)), (0, 0))) for array in arrays]
+            return np.concatenate(padded, axis=1)[:, self._order]
 
-    def joined(arrays: Iterable[Floats]) -> Floats:
-        return np.concatenate([np.pad(array, ((0, bins - len(array)), (0, 0))) for array in arrays], axis=1)
-
-    return _Side(
-        strata,
-        joined(side._values for side in sides),
-        joined(side._must for side in sides),
-        joined(side._either for side in sides),
-    )
+        return _Side(
+            self._strata,
+            joined(side._values for side in sides),
+            joined(side._must for side in sides),
+            joined(side._either for side in sides),
+        )

@@ -2,16 +2,18 @@
 
 A row is drawn path by path: paths are taken evenly along the rows that they stand for, so that places, days and the
 joint structure of the features have the shares that exact counts give them. Within its bins a row's values are drawn
-from the density of the bin, features together as they go together between bins (a Gaussian copula). Rows that fail the
-condition are drawn again. Absent features stay absent. Times are those of the path's rank on its day, or of its own
-time of day. Where no path is in scope, every feature is drawn by itself from its counts; strands are drawn from normal
-distributions with their moments, within their extremes.
+from the density of the bin, features together (`scores`). Rows that fail the condition are drawn again. Absent features
+stay absent. Times are those of the path's rank on its day, or of its own time of day. Where no path is in scope, every
+feature is drawn by itself from its counts; strands are drawn from normal distributions with their moments, within their
+extremes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +22,16 @@ from numpy.typing import NDArray
 from synopsis.core.errors import BadQuery
 from synopsis.grid import geohash
 from synopsis.query.binding import bind
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
-from synopsis.query.inference import standing
 from synopsis.query.opened import Opened, day_us, past_us
 from synopsis.query.predicates import AllOf, Clause, Leaf, positive
 from synopsis.query.regions import Cells
 from synopsis.query.relation import Relation
+from synopsis.query.sampled import Sample
 from synopsis.query.scope import select
 from synopsis.query.scoping import Part
+from synopsis.query.scores import Scores
 from synopsis.query.tree import Aggregate, Item, Question
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.mass import MassAxis
@@ -40,6 +44,9 @@ Booleans = NDArray[np.bool_]
 
 #: Rows of a batch.
 _BATCH = 65_536
+
+#: Decimals of the finest grid that values may lie on: 7 steps of 0.01 are 0.07, as it is read from a file.
+_DECIMALS = 3
 
 #: How often a row that fails the condition is drawn again, before another that did not takes its place.
 _TRIES = 40
@@ -66,6 +73,14 @@ def schema_of(layout: Layout, names: Names) -> pa.Schema:
     )
 
 
+def check_size(rows: int | None, share: float | None) -> None:
+    """Refuse what is no number of rows."""
+    if (rows is None) == (share is None):
+        raise BadQuery("synthesize takes rows=n or share=0.1, one of them")
+    if (rows is not None and rows < 0) or (share is not None and not 0.0 <= share < math.inf):
+        raise BadQuery("synthesize takes a number of rows, or a share of them, that is not negative")
+
+
 def synthesized(
     relation: Relation, names: Names, rows: int | None = None, share: float | None = None, seed: int = 0
 ) -> Iterator[pa.RecordBatch]:
@@ -73,10 +88,7 @@ def synthesized(
 
     Cost: a pass over all paths in scope to weigh them, and one over the rows drawn; memory is that of a block.
     """
-    if (rows is None) == (share is None):
-        raise BadQuery("synthesize takes rows=n or share=0.1, one of them")
-    if (rows is not None and rows < 0) or (share is not None and share < 0.0):
-        raise BadQuery("synthesize takes a number of rows, or a share of them, that is not negative")
+    check_size(rows, share)
     plan = bind(Question((Item("rows", Aggregate("count")),), relation.where), relation.layout)
     drawing = _FromStrands(relation, plan.parts) if relation.summary is None else _FromPaths(relation, plan.parts)
     masses = [source.mass for source in drawing.sources()]
@@ -142,7 +154,10 @@ class _Block:
         self._clause = positive(part.condition)
         covered = opened.covered(opened.begin_us, opened.end_us)
         scales = opened.summary.scales
-        found = Estimates(strata, scales, opened.features, covered.share, self._clause, lean=covered.lean)
+        found = Estimates(
+            Sample(strata, scales, opened.features, Covers.whole(covered.share, covered.lean, strata.day_kept)),
+            self._clause,
+        )
         self._which, self._mass = found.standing_for()  # paths, or days where there are none
         self._of_paths = bool(self._mass.any())
         if not self._of_paths:
@@ -154,7 +169,8 @@ class _Block:
     def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
         """So many of all rows that are drawn from this block, from one number on."""
         reached = np.cumsum(self._mass)
-        at = (begin + np.arange(size) + random.random(size)) / count * reached[-1]
+        # One chance for all rows: no path is drawn twice before the next has had its turn.
+        at = (begin + np.arange(size) + random.random()) / count * reached[-1]
         picked = self._which[np.minimum(np.searchsorted(reached, at, side="right"), self._which.size - 1)]
         rows = self._drawn(picked, random)
         wrong = np.flatnonzero(~self._holds(rows))
@@ -194,14 +210,16 @@ class _Block:
             rank = (picked - kept_before[day] + rank) / np.maximum(strata.day_kept[day], 1)
         stratum = np.searchsorted(strata.day_offset, day, side="right") - 1
         place = strata.day_place[day]
-        drawn = {}
-        for feature, level in zip(self._features, self._levels(picked.size, random), strict=True):
-            position = opened.features.index(feature)
-            if self._of_paths:
-                code = strata.codes[position][picked].astype(np.intp)
-            else:
-                code = _counted_bins(strata.counts[position][stratum], random)
-            drawn[feature] = _within_bins(strata, summary.scales, position, feature, code, stratum, level)
+        if self._of_paths:
+            codes = strata.codes[self._positions][:, picked].astype(np.intp)
+            levels = self._scores.levels(codes, stratum, random)
+        else:
+            codes = np.stack([_counted_bins(strata.counts[at][stratum], random) for at in self._positions])
+            levels = random.random(codes.shape)
+        drawn = {
+            feature: _within_bins(strata, summary.scales, position, feature, code, stratum, level)
+            for feature, position, code, level in zip(self._features, self._positions, codes, levels, strict=True)
+        }
         values = np.stack([drawn[feature] for feature in range(len(layout.features))])
         first = day_us(strata.day[day], layout)
         length = past_us(strata.day[day], layout) - first
@@ -215,32 +233,13 @@ class _Block:
         time_us = first + np.minimum((rank * length).astype(np.int64) // slot * slot, length - 1)
         return _Rows(lat, lon, time_us, values)
 
-    def _levels(self, size: int, random: np.random.Generator) -> Floats:
-        """Features x rows: where in its bin each value lies, 0 to 1, features going together."""
-        loading = self._together
-        normal = loading @ random.standard_normal((len(self._features), size))
-        return standing(normal)
+    @cached_property
+    def _scores(self) -> Scores:
+        return Scores.of(self._strata, self._positions)
 
     @property
-    def _together(self) -> Floats:
-        """A root of the correlations between the features' bins."""
-        codes = self._strata.codes.astype(np.float64)
-        positions = [self._opened.features.index(feature) for feature in self._features]
-        codes = codes[positions]
-        absent = codes == self._strata.bins
-        codes = np.where(absent, np.nan, codes)
-        size = len(positions)
-        matrix = np.eye(size)
-        if codes.shape[1] > 2:
-            centred = codes - np.nanmean(np.where(absent.all(axis=1)[:, None], 0.0, codes), axis=1, keepdims=True)
-            filled = np.nan_to_num(centred)
-            spread = np.sqrt((filled**2).sum(axis=1))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found = (filled @ filled.T) / (spread[:, None] * spread[None, :])
-            matrix = np.where(np.eye(size, dtype=bool), 1.0, np.nan_to_num(found))
-        values, vectors = np.linalg.eigh(matrix)
-        root = vectors * np.sqrt(np.clip(values, 0.0, None))
-        return np.asarray(root / np.sqrt((root**2).sum(axis=1, keepdims=True)))
+    def _positions(self) -> list[int]:
+        return [self._opened.features.index(feature) for feature in self._features]
 
 
 def _counted_bins(counts: Integers, random: np.random.Generator) -> Integers:
@@ -269,7 +268,7 @@ def _within_bins(
     part = (mass - axis.mass[fine]) / (axis.mass[fine + 1] - axis.mass[fine])
     value = axis.low[fine] + np.clip(part, 0.0, 1.0) * (axis.high[fine] - axis.low[fine])
     if axis.step:
-        value = np.round(value / axis.step) * axis.step
+        value = np.round(np.round(value / axis.step) * axis.step, _DECIMALS) + 0.0  # never -0.0
     low, high = scales.low[feature], scales.high[feature]
     return np.where(absent, np.nan, np.clip(value, low, high))
 

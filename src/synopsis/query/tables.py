@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from synopsis.grid import geohash
 from synopsis.query.binding import bind
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.opened import Opened, day_us
 from synopsis.query.predicates import positive
 from synopsis.query.relation import Relation
+from synopsis.query.sampled import Sample
 from synopsis.query.tree import Aggregate, Item, Question
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.strata import Strata, bin_ranges
@@ -81,7 +83,10 @@ def _names(features: tuple[str, ...]) -> list[str]:
 def _of_strata(opened: Opened, strata: Strata, condition: Any) -> pa.Table:
     layout, scales = opened.layout, opened.summary.scales
     covered = opened.covered(opened.begin_us, opened.end_us)
-    found = Estimates(strata, scales, opened.features, covered.share, positive(condition), lean=covered.lean)
+    found = Estimates(
+        Sample(strata, scales, opened.features, Covers.whole(covered.share, covered.lean, strata.day_kept)),
+        positive(condition),
+    )
     which, rows = found.standing_for()
     day = np.searchsorted(np.cumsum(strata.day_kept), which, side="right")
     stratum = np.searchsorted(strata.day_offset, day, side="right") - 1

@@ -146,7 +146,7 @@ def _bounded(asked: Statistic, column: Values, corners: list[Values], outer: Fou
     low, high = _ends(asked, corners, outer, rows)
     undefined = np.isnan(column.estimate)
     low, high = (np.where(undefined, np.nan, end) for end in (low, high))
-    if asked.is_count:
+    if asked.is_count and asked.rounded:
         low, high = low.astype(np.int64), high.astype(np.int64)
     estimate = np.clip(column.estimate, low, high)
     exact = np.asarray(low == high) & (asked.function == "count")

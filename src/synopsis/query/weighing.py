@@ -1,59 +1,110 @@
 """Weighing: which paths are in scope, for how many rows each stands, and how probably a row like it is selected.
 
-The machine code of `estimate` and `bins`, whose docstrings tell what is computed. Tables are strata x bins, with one
-more column for absent values where they say so; strata are those in scope, numbered; `chosen` says which they are.
+The machine code of `sampled` and `estimate`, whose docstrings tell what is computed. All groups of a question are
+computed in one call. A **slot** is a stratum in a group: slots of one group stand side by side, and so do its paths;
+an `offset` says where those of each group begin. Tables are slots x bins, with one more column for absent values where
+they say so.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
-
-Tilts = NDArray[np.int8]
-
-_TILT = TILT_LIMIT / TILT_STEPS
+from synopsis.sketch.strata import Flags
 
 # --- days and paths ---------------------------------------------------------------------------------------------------
 
 
 @compiled
-def in_scope(
-    day_offset: Integers, day_rows: Integers, day_kept: Integers, covered: Floats
-) -> tuple[Integers, Floats, Integers, Integers, int, bool]:
-    """Strata in scope: which they are, their rows in scope, all their rows and paths; paths in scope; any day cut?"""
-    strata, size, paths, cut = day_offset.size - 1, 0, 0, False
-    chosen, rows = np.empty(strata, np.int64), np.empty(strata)
-    whole, kept = np.empty(strata, np.int64), np.empty(strata, np.int64)
-    for stratum in range(strata):
-        found, wanted, every, own = False, 0.0, 0, 0
-        for day in range(day_offset[stratum], day_offset[stratum + 1]):
-            every += day_rows[day]
-            own += day_kept[day]
-            if covered[day] > 0.0 and day_rows[day] > 0:
-                found = True
-                wanted += day_rows[day] * covered[day]
-                paths += day_kept[day]
-                cut = cut or covered[day] < 1.0
-        if found:
-            chosen[size], rows[size], whole[size], kept[size] = stratum, wanted, every, own
-            size += 1
-    return chosen[:size], rows[:size], whole[:size], kept[:size], paths, cut
+def _stratum_of(day_offset: Integers, day: int) -> int:
+    """The stratum that a day belongs to."""
+    begin, end = 0, day_offset.size - 1
+    while end - begin > 1:
+        middle = (begin + end) >> 1
+        if day_offset[middle] <= day:
+            begin = middle
+        else:
+            end = middle
+    return begin
 
 
 @compiled
-def _scale(rows: Floats, day_kept: Integers, begin: int) -> float:
-    """By how much a path stands for rows on days without a path as well, given the rows that are wanted by day."""
+def in_scope(
+    day_offset: Integers, day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, offset: Integers
+) -> tuple[Integers, Floats, Integers, Integers]:
+    """Slots with rows in scope, given the part of days that each group has.
+
+    Whole numbers of each: stratum, all rows, all paths, rows of days that are wholly in scope, rows of days that are
+    partly, where its days begin and end. Rows in scope. Where the slots of groups begin. Of each group: paths in scope,
+    and how many of its days are cut.
+    """
+    strata, groups = day_offset.size - 1, offset.size - 1
+    every, own = np.zeros(strata, np.int64), np.zeros(strata, np.int64)
+    for stratum in range(strata):
+        for where in range(day_offset[stratum], day_offset[stratum + 1]):
+            every[stratum] += day_rows[where]
+            own[stratum] += day_kept[where]
+    most = min(day.size, groups * strata)
+    slots, rows = np.zeros((7, most), np.int64), np.zeros(most)
+    begins, facts = np.zeros(groups + 1, np.int64), np.zeros((2, groups), np.int64)
+    size = 0
+    for group in range(groups):
+        last = -1
+        stratum = _stratum_of(day_offset, day[offset[group]]) if offset[group] < offset[group + 1] else 0
+        for each in range(offset[group], offset[group + 1]):
+            where, part = day[each], share[each]
+            while day_offset[stratum + 1] <= where:
+                stratum += 1
+            if part > 0.0 and day_rows[where] > 0:
+                if stratum != last:
+                    slots[0, size], slots[1, size], slots[2, size] = stratum, every[stratum], own[stratum]
+                    slots[5, size] = each
+                    last = stratum
+                    size += 1
+                rows[size - 1] += day_rows[where] * part
+                slots[3 if part >= 1.0 else 4, size - 1] += day_rows[where]
+                slots[6, size - 1] = each + 1
+                facts[0, group] += day_kept[where]
+                facts[1, group] += part < 1.0
+        begins[group + 1] = size
+    return slots[:, :size], rows[:size], begins, facts
+
+
+@compiled
+def _path_starts(day_kept: Integers) -> Integers:
+    """Days: where the paths of each begin."""
+    starts, at = np.empty(day_kept.size, np.int64), 0
+    for day in range(day_kept.size):
+        starts[day] = at
+        at += day_kept[day]
+    return starts
+
+
+@compiled
+def _scale(day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, begin: int, end: int) -> float:
+    """By how much a path stands for rows on days without a path as well."""
     wanted = stood_for = 0.0
-    for each in range(rows.size):
-        wanted += rows[each]
-        if day_kept[begin + each] > 0:
-            stood_for += rows[each]
+    for each in range(begin, end):
+        if share[each] > 0.0:
+            own = day_rows[day[each]] * share[each]
+            wanted += own
+            if day_kept[day[each]] > 0:
+                stood_for += own
     return wanted / stood_for if stood_for > 0.0 else 0.0
+
+
+@compiled
+def _scale_of_all(day_rows: Integers, day_kept: Integers, begin: int, end: int) -> float:
+    """The same of all days of a stratum."""
+    wanted = stood_for = 0
+    for where in range(begin, end):
+        wanted += day_rows[where]
+        if day_kept[where] > 0:
+            stood_for += day_rows[where]
+    return wanted / stood_for if stood_for > 0 else 0.0
 
 
 @compiled
@@ -61,50 +112,73 @@ def paths_of(
     day_offset: Integers,
     day_rows: Integers,
     day_kept: Integers,
+    day: Integers,
+    share: Floats,
+    stratum: Integers,
+    begin: Integers,
+    end: Integers,
+    offset: Integers,
+    in_scope: Integers,
+    kept: Integers,
     covered: Floats,
-    chosen: Integers,
-    size: int,
+    total: Floats,
     cut: bool,
-    factor: Floats,
     lean: Floats,
+    lean_start: Integers,
     place: Integers,
-) -> tuple[Positions, Positions, Floats, Floats, Positions]:
-    """Paths of days in scope: column, stratum, weight; part of its day in scope, where days are cut; place, if given.
+) -> tuple[Positions, Positions, Floats, Floats, Positions, Integers]:
+    """Paths of days in scope: column, slot, weight; part of its day in scope, where days are cut; place, if given.
 
-    Where there is a `factor` by stratum, all days count, with so much of their rows.
+    Where a group has none, all paths of its strata speak for it, whatever their day, and have no place. The weights of
+    a group are those of its rows. At last, where the paths of groups begin.
     """
-    column, number = np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, part = np.empty(size), np.empty(size if cut else 0)
-    where = np.empty(size if place.size else 0, np.int32)
-    at = to = turn = 0
-    for stratum in range(day_offset.size - 1):
-        begin, end = day_offset[stratum], day_offset[stratum + 1]
-        if turn == chosen.size or chosen[turn] != stratum:
-            for day in range(begin, end):
-                at += day_kept[day]
-            continue
-        rows = np.empty(end - begin)
-        for day in range(begin, end):
-            if factor.size:
-                rows[day - begin] = day_rows[day] * factor[turn]
-            else:
-                rows[day - begin] = day_rows[day] * covered[day] if covered[day] > 0.0 else 0.0
-        scale = _scale(rows, day_kept, begin)
-        for day in range(begin, end):
-            kept = day_kept[day]
-            if kept and (factor.size or (covered[day] > 0.0 and day_rows[day] > 0)):
-                own = rows[day - begin] / kept * scale
-                for each in range(kept):
-                    column[to], number[to] = at + each, turn
+    size = 0
+    for group in range(offset.size - 1):
+        stray = 0
+        for slot in range(offset[group], offset[group + 1]):
+            stray += kept[slot]
+        size += in_scope[group] if in_scope[group] and not lean.size else max(in_scope[group], stray)
+    column, number, weight = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size)
+    part, where_at = np.empty(size if cut else 0), np.empty(size if place.size else 0, np.int32)
+    starts, begins, to = _path_starts(day_kept), np.zeros(offset.size, np.int64), 0
+    for group in range(offset.size - 1):
+        first, reached = to, 0.0
+        for slot in range(offset[group], offset[group + 1]):
+            scale = _scale(day_rows, day_kept, day, share, begin[slot], end[slot])
+            for each in range(begin[slot], end[slot]):
+                where = day[each]
+                if not (day_kept[where] and share[each] > 0.0 and day_rows[where] > 0):
+                    continue
+                own = day_rows[where] * share[each] / day_kept[where] * scale
+                for path in range(day_kept[where]):
+                    column[to], number[to] = starts[where] + path, slot
+                    weight[to] = own * lean[lean_start[each] + path] if lean.size else own
+                    reached += weight[to]
                     if cut:
-                        part[to] = covered[day]
-                    weight[to] = own * lean[at + each] if lean.size else own
+                        part[to] = share[each]
                     if place.size:
-                        where[to] = place[day]
+                        where_at[to] = place[where]
                     to += 1
-            at += kept
-        turn += 1
-    return column[:to], number[:to], weight[:to], part[: to if cut else 0], where[: to if place.size else 0]
+        if reached == 0.0:
+            to = first
+            for slot in range(offset[group], offset[group + 1]):
+                left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
+                scale = _scale_of_all(day_rows, day_kept, left, right)
+                for where in range(left, right):
+                    own = day_rows[where] * covered[slot] / max(day_kept[where], 1) * scale
+                    for path in range(day_kept[where]):
+                        column[to], number[to], weight[to] = starts[where] + path, slot, own
+                        reached += own
+                        if cut:
+                            part[to] = 1.0
+                        if place.size:
+                            where_at[to] = -1
+                        to += 1
+        if reached > 0.0:
+            for path in range(first, to):
+                weight[path] *= total[group] / reached
+        begins[group + 1] = to
+    return column[:to], number[:to], weight[:to], part[: to if cut else 0], where_at[: to if place.size else 0], begins
 
 
 @compiled
@@ -112,135 +186,75 @@ def luck_of(
     day_offset: Integers,
     day_rows: Integers,
     day_kept: Integers,
-    covered: Floats,
-    chosen: Integers,
-    rows: Floats,
+    day: Integers,
+    share: Floats,
+    stratum: Integers,
+    begin: Integers,
+    end: Integers,
+    offset: Integers,
     whole: Integers,
     kept: Integers,
+    covered: Floats,
     lean: Floats,
-) -> tuple[Positions, Positions, Floats, Floats]:
-    """All paths of the strata: column, stratum, weight in scope less the part of all weight that is covered, reach."""
-    size = 0
-    for each in range(kept.size):
-        size += kept[each]
-    column, number = np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, reach = np.empty(size), np.empty(size)
-    at = to = turn = 0
-    for stratum in range(day_offset.size - 1):
-        begin, end = day_offset[stratum], day_offset[stratum + 1]
-        if turn == chosen.size or chosen[turn] != stratum:
-            for day in range(begin, end):
-                at += day_kept[day]
-            continue
-        wanted, every = np.empty(end - begin), np.empty(end - begin)
-        for day in range(begin, end):
-            every[day - begin] = day_rows[day]
-            wanted[day - begin] = day_rows[day] * covered[day] if covered[day] > 0.0 else 0.0
-        inner, outer = _scale(wanted, day_kept, begin), _scale(every, day_kept, begin)
-        share, unseen = rows[turn] / whole[turn], 1.0 - kept[turn] / whole[turn]
-        for day in range(begin, end):
-            own = max(day_kept[day], 1)
-            less, more = every[day - begin] / own * outer * share, wanted[day - begin] / own * inner
-            for _ in range(day_kept[day]):
-                found = (more * lean[at] if lean.size else more) - less
-                column[to], number[to], weight[to], reach[to] = at, turn, found, found * found * unseen
-                at += 1
-                to += 1
-        turn += 1
-    return column, number, weight, reach
+    lean_start: Integers,
+) -> tuple[Positions, Positions, Positions, Floats, Floats, Floats, Integers]:
+    """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
+    many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
 
-
-# --- bins -------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def _ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
-    """The fine codes from which and up to which a bin reaches."""
-    end = starts[stratum, each + 1] if each + 1 < starts.shape[1] else top[stratum]
-    return int(starts[stratum, each]), int(end)
-
-
-@compiled
-def _below(mass: float, left: float, right: float, tilt: float) -> float:
-    """The share of a bin below a place on the mass axis."""
-    width = right - left
-    u = (min(max(mass, left), right) - left) / (width if width > 0.0 else 1.0)
-    return u + tilt * (u * u - u)
-
-
-@compiled
-def shares(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
-) -> Floats:
-    """Bins and absent: how much of each lies in ranges of the mass axis."""
-    bins = starts.shape[1]
-    table = np.zeros((chosen.size, bins + 1))
-    for number in range(chosen.size):
-        stratum = chosen[number]
-        for each in range(bins):
-            begin, end = _ends(starts, top, stratum, each)
-            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
-            share = 0.0
-            for pair in range(ranges.shape[0]):
-                share += _below(ranges[pair, 1], left, right, slope) - _below(ranges[pair, 0], left, right, slope)
-            table[number, each] = share
-        table[number, bins] = nulls
-    return table
-
-
-@compiled
-def below(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, place: float) -> Floats:
-    """Bins: how much of each lies below a place on the mass axis."""
-    table = np.empty((chosen.size, starts.shape[1]))
-    for number in range(chosen.size):
-        for each in range(starts.shape[1]):
-            begin, end = _ends(starts, top, chosen[number], each)
-            table[number, each] = _below(place, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
-    return table
-
-
-@compiled
-def reached(
-    starts: Codes, top: Codes, counts: Integers, chosen: Integers, covered: Floats, share: Floats
-) -> tuple[int, int]:
-    """The first fine code that counted rows in scope may have, and one past the last; equal where there are none."""
-    lowest, highest = 1 << 30, -1
-    for number in range(chosen.size):
-        stratum = chosen[number]
-        for each in range(starts.shape[1]):
-            if covered[number] * counts[stratum, each] * share[number, each] > 0.0:
-                begin, end = _ends(starts, top, stratum, each)
-                lowest, highest = min(lowest, begin), max(highest, end)
-    return (lowest, highest) if highest >= 0 else (0, 0)
-
-
-@compiled
-def pieces(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, axis: Floats, mass: Floats, ranges: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Bins with a slope as flat pieces: where each begins and ends on the mass axis, and its mass.
-
-    A bin has two, one either side of its middle; where one range cuts it, all of its mass is within the range.
+    A run is a day, or a path where paths lean.
     """
-    low, high, weight = np.empty(2 * mass.size), np.empty(2 * mass.size), np.empty(2 * mass.size)
-    at = 0
-    for number in range(chosen.size):
-        for each in range(starts.shape[1]):
-            own = mass[number, each]
-            if not own > 0.0:
-                continue
-            begin, end = _ends(starts, top, chosen[number], each)
-            left, right = axis[begin], axis[end]
-            if ranges.shape[0] == 1:
-                low[at], weight[at] = max(left, ranges[0, 0]), own
-                high[at] = max(min(right, ranges[0, 1]), low[at])
-                at += 1
-                continue
-            middle, upper = (left + right) / 2, 0.5 + tilt[chosen[number], each] * _TILT / 4
-            low[at], high[at], weight[at] = left, max(middle, left), own * (1 - upper)
-            low[at + 1], high[at + 1], weight[at + 1] = middle, max(right, middle), own * upper
-            at += 2
-    return low[:at], high[:at], weight[:at]
+    size, longest = 0, 0
+    partly = np.zeros(offset.size - 1, np.bool_)
+    for group in range(offset.size - 1):
+        own = 0
+        for slot in range(offset[group], offset[group + 1]):
+            days = day_offset[stratum[slot] + 1] - day_offset[stratum[slot]]
+            own += kept[slot] if lean.size else min(kept[slot], days)
+            partly[group] = partly[group] or covered[slot] != 1.0
+            longest = max(longest, days)
+        size += own if partly[group] else 0
+    column, many, number = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
+    starts, begins, entry = _path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
+    to = 0
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1] if partly[group] else offset[group]):
+            left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
+            entry[: right - left] = -1
+            for each in range(begin[slot], end[slot]):
+                entry[day[each] - left] = each
+            inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot])
+            outer = _scale_of_all(day_rows, day_kept, left, right)
+            unseen = 1.0 - kept[slot] / whole[slot]
+            for where in range(left, right):
+                own, each, more = day_kept[where], entry[where - left], 0.0
+                if not own:
+                    continue
+                less = day_rows[where] / own * outer
+                if each >= 0 and share[each] > 0.0:
+                    more = day_rows[where] * share[each] / own * inner
+                leans = lean.size > 0 and each >= 0
+                for path in range(own if leans else 1):
+                    found = more * lean[lean_start[each] + path] if leans else more
+                    column[to], many[to], number[to] = starts[where] + path, 1 if leans else own, slot
+                    weight[to], in_all[to] = found, less
+                    reach[to] = (found - less * covered[slot]) ** 2 * unseen
+                    to += 1
+        begins[group + 1] = to
+    return column[:to], many[:to], number[:to], weight[:to], in_all[:to], reach[:to], begins
+
+
+@compiled
+def worths(weight: Floats, offset: Integers) -> tuple[Floats, Floats]:
+    """Groups: the sum of the weights, and how many paths of equal weight would tell as much (Kish 1965)."""
+    total, worth = np.zeros(offset.size - 1), np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        square = 0.0
+        for path in range(offset[group], offset[group + 1]):
+            total[group] += weight[path]
+            square += weight[path] * weight[path]
+        worth[group] = total[group] * total[group] / square if total[group] > 0.0 else 0.0
+    return total, worth
 
 
 # --- the clause -------------------------------------------------------------------------------------------------------
@@ -251,29 +265,37 @@ ALL, ANY = -1, -2
 
 
 @compiled
+def _held(
+    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: int, stratum: int, stack: Floats
+) -> float:
+    """How probably a row like a path satisfies a clause, bins being independent within it."""
+    top = 0
+    for step in steps:
+        if step >= 0:
+            stack[top] = tables[step, stratum, codes[rows[step], column]]
+            top += 1
+            continue
+        parts = (-step - 1) >> 1
+        some, product = (-step - 1) & 1 == 0, 1.0
+        for part in range(top - parts, top):
+            product *= stack[part] if some else 1.0 - stack[part]
+        top -= parts
+        stack[top] = product if some else 1.0 - product
+        top += 1
+    return float(stack[0])
+
+
+@compiled
 def probabilities(
     steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Positions, stratum: Positions
 ) -> Floats:
-    """Paths: how probably a row like it satisfies a clause, bins being independent within it.
+    """Paths: how probably a row like it satisfies a clause.
 
     `tables` are leaves x strata x (bins and absent), `rows` say where the codes of their features stand.
     """
     held, stack = np.empty(column.size), np.empty(steps.size)
     for path in range(column.size):
-        top = 0
-        for step in steps:
-            if step >= 0:
-                stack[top] = tables[step, stratum[path], codes[rows[step], column[path]]]
-                top += 1
-                continue
-            parts = (-step - 1) >> 1
-            some, product = (-step - 1) & 1 == 0, 1.0
-            for part in range(top - parts, top):
-                product *= stack[part] if some else 1.0 - stack[part]
-            top -= parts
-            stack[top] = product if some else 1.0 - product
-            top += 1
-        held[path] = stack[0]
+        held[path] = _held(steps, tables, rows, codes, column[path], stratum[path], stack)
     return held
 
 
@@ -309,146 +331,113 @@ def alive(
     steps: Integers,
     tables: Floats,
     rows: Integers,
+    demanded: Integers,
     codes: Codes,
+    which: Positions,
     column: Positions,
     stratum: Positions,
     weight: Floats,
-    held: Floats,
-) -> tuple[Positions, Floats, float, float]:
-    """The paths that may satisfy the clause: which they are, column and stratum; then of each
+    offset: Integers,
+) -> tuple[Positions, Floats, Integers]:
+    """Those of some paths that may satisfy the clause: which they are, column and slot; then of each
 
-    weight, probability, mass, and how far being selected is open, once and twice. Then the sum of the masses, and how
-    many paths of equal weight would tell as much (Kish 1965).
+    weight, probability, mass, and how far being selected is open, once and twice. Then where those of groups begin.
+    Most paths end at a leaf that is `demanded` of all.
     """
-    size = 0
-    for path in range(held.size):
-        size += held[path] != 0.0
-    whole, real = np.empty((3, size), np.int32), np.empty((5 if steps.size else 3, size))
-    at, total, square = 0, 0.0, 0.0
-    for path in range(held.size):
-        if held[path] != 0.0:
-            mass = weight[path] * held[path]
-            whole[0, at], whole[1, at], whole[2, at] = path, column[path], stratum[path]
-            real[0, at], real[1, at], real[2, at] = weight[path], held[path], mass
-            total, square = total + mass, square + mass * mass
-            at += 1
-    if steps.size:
-        _openness(steps, tables, rows, codes, whole, real)
-    return whole, real, total, total * total / square if total > 0.0 else 0.0
-
-
-@compiled
-def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
-    """A running total at any place on the mass axis."""
-    begin, end = 0, mass.size - 1
-    if place <= mass[begin]:
-        return float(totals[total, begin])
-    if place >= mass[end]:
-        return float(totals[total, end])
-    while end - begin > 1:
-        middle = (begin + end) >> 1
-        if mass[middle] <= place:
-            begin = middle
+    probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
+    # What was demanded last is new where these paths are those of a wider clause.
+    screen = demanded[-1] if demanded.size else 0
+    own, table = codes[rows[screen]], tables[screen]
+    is_product = 0 < tables.shape[0] == demanded.size and steps.size <= demanded.size + 1
+    for path in range(column.size):
+        where, number, is_dead = column[path], stratum[path], False
+        if demanded.size:
+            if table[number, own[where]] == 0.0:
+                continue
+            for turn in range(demanded.size - 1):
+                if tables[demanded[turn], number, codes[rows[demanded[turn]], where]] == 0.0:
+                    is_dead = True
+                    break
+            if is_dead:
+                continue
+        held = 1.0
+        if is_product:  # as most clauses are
+            for leaf in range(tables.shape[0]):
+                held *= tables[leaf, number, codes[rows[leaf], where]]
         else:
-            end = middle
-    slope = (totals[total, end] - totals[total, begin]) / (mass[end] - mass[begin])
-    return float(slope * (place - mass[begin]) + totals[total, begin])
+            held = _held(steps, tables, rows, codes, where, number, stack)
+        probability[path] = held
+        size += held != 0.0
+    whole, real, at, begins = np.empty((3, size), np.int32), np.empty((5, size)), 0, np.zeros(offset.size, np.int64)
+    for group in range(offset.size - 1):
+        for path in range(offset[group], offset[group + 1]):
+            held = probability[path]
+            if held != 0.0:
+                whole[0, at], whole[1, at], whole[2, at] = which[path], column[path], stratum[path]
+                real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
+                at += 1
+        begins[group + 1] = at
+    _openness(steps, tables, rows, codes, whole, real)
+    return whole, real, begins
 
 
-@compiled
-def measured(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
-) -> Floats:
-    """Bins: the share in the ranges, the mean and the variance of the values there, and room for one table more.
-
-    `totals` run over values, squares, and both times their place on the axis.
-    """
-    bins, grown = starts.shape[1], np.empty(4)
-    tables = np.zeros((4, chosen.size, bins))
-    lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
-    for pair in range(ranges.shape[0]):
-        for total in range(4):
-            lower[pair, total] = _at(totals, total, mass, ranges[pair, 0])
-            upper[pair, total] = _at(totals, total, mass, ranges[pair, 1])
-    for number in range(chosen.size):
-        stratum = chosen[number]
-        for each in range(bins):
-            begin, end = _ends(starts, top, stratum, each)
-            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
-            width = right - left if right > left else 1.0
-            flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
-            share = first = second = 0.0
-            for pair in range(ranges.shape[0]):
-                low, high = ranges[pair, 0], ranges[pair, 1]
-                share += _below(high, left, right, slope) - _below(low, left, right, slope)
-                whole = low <= 0.0 and high >= mass[-1]
-                if not whole and not (right > low and left < high):
-                    continue
-                for total in range(4):
-                    grown[total] = totals[total, end] if whole or right <= high else upper[pair, total]
-                    grown[total] -= totals[total, begin] if whole or left >= low else lower[pair, total]
-                first += flat * grown[0] + turned * grown[2]
-                second += flat * grown[1] + turned * grown[3]
-            tables[0, number, each] = share
-            if share > 0.0:
-                mean = first / share
-                tables[1, number, each] = mean
-                tables[2, number, each] = max(second / share - mean * mean, 0.0)
-    return tables
+# --- bins -------------------------------------------------------------------------------------------------------------
 
 
 @compiled
 def numbered(
-    starts: Codes,
-    top: Codes,
-    tilt: Tilts,
-    chosen: Integers,
-    axis: Floats,
-    totals: Floats,
-    ranges: Floats,
+    tables: Floats,
     counted: Floats,
+    is_counted: Flags,
     codes: Codes,
     column: Positions,
     stratum: Positions,
     weight: Floats,
-) -> tuple[Floats, float, float, float]:
-    """The numbers of a feature in ranges, by bin: share, mean, variance and mass; count, mean and variance of all.
+    offset: Integers,
+    paths: Integers,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The numbers of a feature, by what was measured of its bins: mass by bin; count, mean and variance of groups.
 
     The mass is what is `counted` in each bin, or else what paths there weigh.
     """
-    tables, bins = measured(starts, top, tilt, chosen, axis, totals, ranges), starts.shape[1]
-    if counted.size:
-        for number in range(chosen.size):
+    bins, groups = tables.shape[2], offset.size - 1
+    mass = np.zeros((tables.shape[1], bins))
+    count, average, variance = np.zeros(groups), np.full(groups, np.nan), np.full(groups, np.nan)
+    for group in range(groups):
+        begin, end = offset[group], offset[group + 1]
+        if is_counted[group]:
+            for slot in range(begin, end):
+                for each in range(bins):
+                    mass[slot, each] = counted[slot, each] * tables[0, slot, each]
+        else:
+            for path in range(paths[group], paths[group + 1]):
+                if codes[column[path]] < bins:
+                    mass[stratum[path], codes[column[path]]] += weight[path]
+        size = total = spread = 0.0
+        for slot in range(begin, end):
             for each in range(bins):
-                tables[3, number, each] = counted[number, each] * tables[0, number, each]
-    else:
-        for path in range(column.size):
-            if codes[column[path]] < bins:
-                tables[3, stratum[path], codes[column[path]]] += weight[path]
-    count = total = spread = 0.0
-    for number in range(chosen.size):
-        for each in range(bins):
-            count += tables[3, number, each]
-            total += tables[3, number, each] * tables[1, number, each]
-    if not count > 0.0:
-        return tables, count, np.nan, np.nan
-    average = total / count
-    for number in range(chosen.size):
-        for each in range(bins):
-            away = tables[1, number, each] - average
-            spread += tables[3, number, each] * (tables[2, number, each] + away * away)
-    return tables, count, average, spread / count
+                size += mass[slot, each]
+                total += mass[slot, each] * tables[1, slot, each]
+        count[group] = size
+        if not size > 0.0:
+            continue
+        mean = total / size
+        for slot in range(begin, end):
+            for each in range(bins):
+                away = tables[1, slot, each] - mean
+                spread += mass[slot, each] * (tables[2, slot, each] + away * away)
+        average[group], variance[group] = mean, spread / size
+    return mass, count, average, variance
 
 
 @compiled
-def gathered(table: Floats, codes: Codes, column: Positions, stratum: Positions) -> Floats:
-    """Paths: what a table says of their bins; 0 where they are absent and it has no column for that."""
-    values = np.zeros(column.size)
-    for path in range(column.size):
-        code = codes[column[path]]
-        if code < table.shape[1]:
-            values[path] = table[stratum[path], code]
-    return values
+def added(values: Floats, offset: Integers) -> Floats:
+    """Groups: the sum over their slots."""
+    total = np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1]):
+            total[group] += values[slot]
+    return total
 
 
 @compiled
@@ -476,12 +465,37 @@ def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
 
 
 @compiled
-def lucky(expected: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats) -> Floats:
-    """Bins and absent: rows that are expected, and what the paths there weigh besides."""
-    table = np.zeros(expected.shape)
-    for path in range(column.size):
-        table[stratum[path], codes[column[path]]] += weight[path]
+def lucky(
+    expected: Floats,
+    covered: Floats,
+    usual: Floats,
+    codes: Codes,
+    column: Positions,
+    many: Positions,
+    slot: Positions,
+    weight: Floats,
+    whole: Floats,
+) -> Floats:
+    """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
+
+    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. Of a
+    stratum without a path in scope nothing more is known than what is expected. Paths come in runs.
+    """
+    table, every = np.zeros(expected.shape), np.zeros(expected.shape)
+    for run in range(column.size):
+        for path in range(column[run], column[run] + many[run]):
+            table[slot[run], codes[path]] += weight[run]
+            every[slot[run], codes[path]] += whole[run]
     for number in range(expected.shape[0]):
+        if not table[number].any():
+            table[number] = expected[number]
+            continue
+        wanted = found = 0.0
         for each in range(expected.shape[1]):
-            table[number, each] += expected[number, each]
+            part = (table[number, each] + covered[number] * usual[number]) / (every[number, each] + usual[number])
+            table[number, each] += part * (expected[number, each] / covered[number] - every[number, each])
+            wanted += expected[number, each]
+            found += max(table[number, each], 0.0)
+        for each in range(expected.shape[1]):
+            table[number, each] *= wanted / found if found > 0.0 else 1.0
     return table

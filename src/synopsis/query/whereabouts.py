@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
+from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import Between, positive
+from synopsis.query.sampled import Sample
 from synopsis.query.scoping import Scope
 from synopsis.query.shapes import Box
 from synopsis.sketch.layout import Layout
@@ -92,7 +94,8 @@ class Whereabouts:
             low = -math.inf if begin is None else float(begin - start)
             high = math.inf if end is None else float(end - start)
             then = positive(Between(self.first + 2, low, high, high_closed=False))
-            during = Estimates(strata, self.summary.scales, features, np.ones(share.size), then).probability
+            whole = Sample(strata, self.summary.scales, features, Covers.whole(np.ones(share.size)))
+            during = Estimates(whole, then).probability
             held *= np.where((cut & (starts_us == start))[day], during, 1.0)
         reached = np.bincount(day, held, strata.day_rows.size)
         part = np.where(strata.day_kept > 0, reached / np.maximum(strata.day_kept, 1), guess)

@@ -18,11 +18,8 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
-from synopsis.sketch.summary import EVERYTHING, PathLayout, cut
-from synopsis.sketch.tallies import DAY_US, Tallies, periods
-
-#: Months of a period, coarsest last: a century is everything.
-PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
+from synopsis.sketch.summary import PathLayout, cut
+from synopsis.sketch.tallies import DAY_US, EVERYTHING, PERIODS, Tallies, periods
 
 #: Bins of a feature: as few as serve, and more where all paths stay anyhow.
 BINS = (15, 23, 31, 47, 63)

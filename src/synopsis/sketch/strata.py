@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 else:
     decoding = Later("synopsis.sketch.decoding")
 
+Flags = NDArray[np.bool_]
+
 #: A fine bin that holds more of a stratum's rows than this gets a bin of its own.
 ATOM_SHARE = 0.2
 
@@ -108,7 +110,7 @@ class Strata:
         """Days: the place of each; None where no stratum has several places."""
         return self.day_place if decoding.is_shared(self.run_offset, self.run_place) else None
 
-    @property
+    @cached_property
     def path_offset(self) -> Integers:
         """Strata + 1: where each stratum's paths begin."""
         return _ends(self.day_kept)[self.day_offset]

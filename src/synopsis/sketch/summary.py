@@ -18,9 +18,11 @@ from synopsis.grid import geohash
 from synopsis.sketch import blocks
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.tallies import EVERYTHING
 
 #: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
 BLOCK_PATHS = 12_000
@@ -30,9 +32,6 @@ BLOCK_STRATA = 1_024
 
 #: Features of a moving object's path behind its own: latitude, longitude, local time of day.
 WHEREABOUTS = 3
-
-#: Months of a period that holds all time.
-EVERYTHING = 1_200
 
 #: Bits of a position's geohash, by which places are sorted, so that neighbours stand together.
 ORDER_BITS = 50
@@ -83,12 +82,17 @@ class Summary:
     scales: Scales
     contexts: Contexts
     blocks: tuple[Block, ...]
+    meetings: Meetings | None = None  #: which bins of two features ever met; None where there is no room for them
 
     @property
     def nbytes(self) -> int:
         """Bytes of all frames and arrays."""
         shared = self.latitude.nbytes + self.longitude.nbytes + self.scales.nbytes + self.contexts.nbytes
-        return shared + sum(block.nbytes for block in self.blocks)
+        return shared + sum(block.nbytes for block in self.blocks) + self._meetings_bytes
+
+    @property
+    def _meetings_bytes(self) -> int:
+        return 0 if self.meetings is None else self.meetings.nbytes
 
     @property
     def strata(self) -> int:
@@ -116,8 +120,7 @@ class Summary:
     @property
     def span(self) -> str:
         """The length of a period in words."""
-        months = self.layout.months
-        return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
+        return in_words(self.layout.months)
 
     @property
     def parts(self) -> dict[str, int]:
@@ -129,11 +132,13 @@ class Summary:
             "days": sum(len(block.head) for block in self.blocks),
             "bins": sum(len(frame) for block in self.blocks for frame in block.bins),
             "paths": sum(len(frame) for block in self.blocks for frame in block.paths),
+            "meetings": self._meetings_bytes,
         }
 
     def __add__(self, other: Summary) -> Summary:
         """Both side by side; their layouts, scales and contexts are the same."""
         size = self.latitude.size
+        known = self.meetings, other.meetings
         moved = (
             replace(block, place_low=block.place_low + size, place_high=block.place_high + size)
             for block in other.blocks
@@ -143,6 +148,7 @@ class Summary:
             latitude=np.concatenate((self.latitude, other.latitude)),
             longitude=np.concatenate((self.longitude, other.longitude)),
             blocks=(*self.blocks, *moved),
+            meetings=None if known[0] is None or known[1] is None else known[0] + known[1],
         )
 
     def opened(self, features: Sequence[int]) -> list[Strata]:
@@ -161,7 +167,8 @@ class Summary:
     def of_strata(self, parts: Sequence[Strata], features: Sequence[int]) -> Summary:
         """A summary of some of these strata, whose features are those of the summary in this order.
 
-        Places that have no strata any more are left out. Cost: proportional to the strata, which are packed again.
+        Places that have no strata any more are left out, and meetings, which are not told apart by strata. Cost:
+        proportional to the strata, which are packed again.
         """
         every = tuple(features) == tuple(range(len(self.scales.quantizers)))
         contexts = self.contexts
@@ -180,6 +187,7 @@ class Summary:
             scales=self.scales.of_features(features),
             contexts=contexts,
             blocks=closed,
+            meetings=None,
         )
 
     def opened_within(
@@ -200,13 +208,22 @@ class Summary:
         return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
 
     def within(self, memory: int) -> Summary:
-        """The summary, thinned until it fits or has no paths left."""
+        """The summary, thinned until it fits or has no paths left, and then without meetings."""
         found = self
         while found.nbytes > memory and found.paths:
             paths = found.parts["paths"]
             share = (memory - (found.nbytes - paths)) / paths * 0.99
             found = found.thinned(max(share, 0.0))
-        return found
+        return replace(found, meetings=None) if found.nbytes > memory else found
+
+
+def in_words(months: int) -> str:
+    """So many months, in words.
+
+    >>> [in_words(months) for months in (1, 12, EVERYTHING)]
+    ['1 month', '12 months', 'all time']
+    """
+    return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
 
 
 def thinned(strata: Strata, share: float) -> Strata:

@@ -19,6 +19,10 @@ from synopsis.sketch.scales import Codes
 
 DAY_US = 86_400_000_000
 
+#: Months of a period that holds all time, and of those that may be chosen, each of which holds whole shorter ones.
+EVERYTHING = 1_200
+PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
+
 #: Fine codes, absent among them.
 SYMBOLS = 256
 
@@ -60,9 +64,9 @@ class Tallies:
     ) -> Tallies:
         """The tallies of rows in any order. Cost: two sorts of the rows, and a pass over their codes."""
         lat, lon, place = _places(latitude, longitude)
-        stratum_key, stratum = _numbered(_groups(lat, lon, region_bits)[place], period)
-        run_key, run = _numbered(stratum, place)
-        day_key, at = _numbered(run, local_us // DAY_US)
+        stratum_key, stratum = numbered(_groups(lat, lon, region_bits)[place], period)
+        run_key, run = numbered(stratum, place)
+        day_key, at = numbered(run, local_us // DAY_US)
         mass = np.stack(
             [
                 np.bincount(stratum * SYMBOLS + codes, minlength=len(stratum_key[0]) * SYMBOLS).astype(np.uint32)
@@ -104,7 +108,7 @@ class Tallies:
             moved = [getattr(part, name) + size for part, size in zip(parts, sizes, strict=False)]
             return np.asarray(place_of[np.concatenate(moved)])
 
-        keys, stratum_of = _numbered(places("group") if bits is None else chained("group"), chained("period"))
+        keys, stratum_of = numbered(places("group") if bits is None else chained("group"), chained("period"))
         before = np.cumsum([0, *(part.period.size for part in parts)])
 
         def strata(name: str) -> Integers:
@@ -114,12 +118,12 @@ class Tallies:
         mass = np.zeros((len(parts[0].mass), len(keys[0]), SYMBOLS), np.uint32)
         for part, start in zip(parts, before, strict=False):  # strata of one part are all different
             mass[:, stratum_of[start : start + part.period.size]] += part.mass
-        run_key, run = _numbered(strata("day_stratum"), places("day_place"))
-        day_key, at = _numbered(run, chained("day"))
+        run_key, run = numbered(strata("day_stratum"), places("day_place"))
+        day_key, at = numbered(run, chained("day"))
         rows = np.bincount(at, chained("day_rows"), len(day_key[0])).astype(np.int64)
         kept, kept_place, kept_us = strata("kept_stratum"), places("kept_place"), chained("kept_us")
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
-        order = _in_order(_numbered(kept, kept_place)[1], kept_us, codes, timed)
+        order = _in_order(numbered(kept, kept_place)[1], kept_us, codes, timed)
         return cls(
             bits,
             timed,
@@ -193,7 +197,7 @@ def _in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> N
 def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:
     """The different positions, sorted by latitude and longitude, and which of them each is."""
     # Zero has two signs and one place.
-    (lat_key, lon_key), number = _numbered((latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64))
+    (lat_key, lon_key), number = numbered((latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64))
     lat, lon = lat_key.view(np.float64), lon_key.view(np.float64)
     order = np.lexsort((lon, lat))
     rank = np.empty(order.size, np.int64)
@@ -201,7 +205,7 @@ def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Intege
     return lat[order], lon[order], rank[number]
 
 
-def _numbered(first: Integers, second: Integers) -> tuple[tuple[Integers, Integers], Integers]:
+def numbered(first: Integers, second: Integers) -> tuple[tuple[Integers, Integers], Integers]:
     """The different pairs, sorted, and the number of each pair. Cost: a table of the pairs, and a sort of the few."""
     if not first.size:
         return (first, second), first

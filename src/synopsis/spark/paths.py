@@ -1,16 +1,17 @@
 """Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
 
     rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
+                                                   └▶ meetings of each partition ─▶ by cell ─▶ those of all rows
 
-What moves to Python is a position, a time and four features an integer; what moves between executors are tallies; what
-reaches the driver are blocks, which the budget bounds.
+What moves to Python is a position, a time and four features an integer; what moves between executors are tallies and
+meetings; what reaches the driver are blocks and meetings, which the budget bounds.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -26,6 +27,8 @@ from synopsis.grid import geohash
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import Cost, Probe, chosen, even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.joints import Grain
+from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import MOST_FINE, Codes, Scales
 from synopsis.sketch.strata import from_tallies
@@ -38,6 +41,12 @@ from synopsis.spark.observations import REASONS, Observations
 
 #: Rows of the probe: for scales, and of whole places for the budget.
 _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
+
+#: Meetings are planned by one of so many rows of those for scales.
+_MEETING_ROWS = 2
+
+#: Tasks that gather meetings, each for some cells.
+_MEETING_TASKS = 4
 
 #: Rows that become one tally.
 _ROWS_AT_ONCE = 1_000_000
@@ -102,8 +111,11 @@ def statistics(observed: Observations) -> Statistics:
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
 
 
-def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> Cost | None:
-    """Scales, contexts and layout for these rows within a budget; None where it is too small. One pass for a sample."""
+def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> tuple[Cost | None, Grain | None]:
+    """Scales, contexts and layout for these rows within a budget, and the grain of meetings. One pass for a sample.
+
+    None where the budget is too small for a layout, or its share for meetings.
+    """
     rows = max(found.outcome.rows, 1)
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
@@ -116,17 +128,26 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
         (place_key < by_place).alias("in_places"),
         *(f"value_{k}" for k in range(len(observed.features))),
     )
-    probe = partial(_probed, low=found.low, high=found.high, memory=memory, rows=rows)
+    probe = partial(_probed, low=found.low, high=found.high, memory=memory, room=int(memory * SHARE), rows=rows)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
-    planned: Cost | None = pickle.loads(made["plan"][0].as_py())
-    return planned
+    cost, met = pickle.loads(made["plan"][0].as_py())
+    return cost, met
 
 
 def summarised(
-    observed: Observations, spec: Spec, scales: Scales, contexts: Contexts, layout: PathLayout, expected: int
+    observed: Observations,
+    spec: Spec,
+    scales: Scales,
+    contexts: Contexts,
+    layout: PathLayout,
+    met: Grain | None,
+    expected: int,
 ) -> Summary:
-    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies."""
+    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
+
+    `met` is the grain of the meetings, if there are any.
+    """
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
     ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
@@ -140,7 +161,7 @@ def summarised(
         _local_us(spec).alias("local_us"),
         *(column.alias(f"ticks_{at}") for at, column in enumerate(packed)),
     )
-    tally = partial(_tallied, scales=scales, layout=layout)
+    tally = partial(_tallied, scales=scales, layout=layout, met=met)
     pack = partial(_packed, scales=scales, contexts=contexts, layout=layout)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         tallies = rows.mapInArrow(tally, "region bigint, tallies binary")
@@ -149,7 +170,9 @@ def summarised(
         made = tallies.repartition(tasks, "region").mapInArrow(pack, "part binary")
         parts = [pickle.loads(part) for part in made.toArrow()["part"].to_pylist()]
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
-    return reduce(add, sorted(parts, key=_south_west), empty)
+    whole = reduce(add, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty)
+    meetings = [part for part in parts if isinstance(part, Meetings)]
+    return replace(whole, meetings=Meetings.joined(meetings) if meetings else None)
 
 
 def _south_west(part: Summary) -> int:
@@ -185,9 +208,9 @@ def ticked(value: Column, ticks: Ticks) -> Column:
 
 
 def _probed(
-    batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, rows: int
+    batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, room: int, rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Scales from a sample of the rows, a layout from all rows of some places."""
+    """Scales from a sample of the rows, a layout from all rows of some places; meetings may take so much room."""
     table = pa.Table.from_batches(list(batches))
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
     values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
@@ -195,18 +218,30 @@ def _probed(
     if not in_places.any():  # few places, and none of them drawn: the first one
         in_places = (latitude == latitude[0]) & (longitude == longitude[0])
     fine = int(np.clip(memory // (_SHARE_OF_SCALES * _FINE_BIN_BYTES * (len(low) + WHEREABOUTS)), 32, MOST_FINE))
+    own = Scales.fit(values[:, in_scales], fine, low, high)
 
     def probe(which: NDArray[np.bool_], place_bits: int | None = None) -> Probe:
-        where = None if place_bits is None else whereabouts(latitude, longitude, local_us, place_bits)
-        known = values if where is None else np.concatenate((values, where))
-        ends = (low, high) if where is None else (np.append(low, _WHEREABOUTS_LOW), np.append(high, _WHEREABOUTS_HIGH))
-        scales = Scales.fit(known[:, in_scales], fine, *ends)
+        known, scales = values, own
+        if place_bits is not None:
+            known = np.concatenate((values, whereabouts(latitude, longitude, local_us, place_bits)))
+            ends = np.append(low, _WHEREABOUTS_LOW), np.append(high, _WHEREABOUTS_HIGH)
+            scales = Scales.fit(known[:, in_scales], fine, *ends)
         codes = scales.codes(known[:, which])
         return Probe(latitude[which], longitude[which], local_us[which], codes, scales, rows / int(which.sum()))
 
+    met = _meetings_of(probe(in_scales & (np.cumsum(in_scales) % _MEETING_ROWS == 1)), room) if room else None
+    left = memory - (met.nbytes if met else 0)
     stations = probe(in_places) if _stand_still(latitude[in_places], longitude[in_places]) else None
-    cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), memory)
-    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(cost)]})
+    cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), left)
+    grain = met.grain if met else None
+    if grain is not None and cost is not None and cost.layout.place_bits is not None:  # spans hold whole places
+        grain = replace(grain, bits=min(grain.bits, cost.layout.place_bits))
+    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps((cost, grain))]})
+
+
+def _meetings_of(probe: Probe, room: int) -> Planned | None:
+    where = probe.latitude, probe.longitude, probe.local_us
+    return planned(probe.scales, *where, probe.fine, probe.factor, room)
 
 
 def _stand_still(latitude: Floats, longitude: Floats) -> bool:
@@ -215,69 +250,97 @@ def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
 
 
-def _tallied(batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout) -> Iterator[pa.RecordBatch]:
-    """One partition's rows into tallies, a row for every region. Memory is bounded by what is gathered at once."""
+def _tallied(
+    batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout, met: Grain | None
+) -> Iterator[pa.RecordBatch]:
+    """One partition's rows into tallies, a row for every region, and meetings, a row for some of their cells.
+
+    Memory is bounded by what is gathered at once.
+    """
     tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
-    gathered: list[Tallies] = []
+    gathered = _Gathered()
     waiting: list[pa.RecordBatch] = []
-    size = 0
     for batch in batches:
         waiting.append(batch)
         if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
-            gathered.append(_tally(waiting, tables, layout))
-            waiting, size = [], size + gathered[-1].mass.nbytes
-        if size > _MOST_MASS:
-            yield from _passed_on(gathered)
-            gathered, size = [], 0
+            gathered.add(waiting, tables, layout, met)
+            waiting = []
+        if gathered.size > _MOST_MASS:
+            yield from gathered.passed_on()
+            gathered = _Gathered()
     if waiting:
-        gathered.append(_tally(waiting, tables, layout))
-    yield from _passed_on(gathered)
+        gathered.add(waiting, tables, layout, met)
+    yield from gathered.passed_on()
 
 
-def _tally(batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayout) -> Tallies:
-    table = pa.Table.from_batches(batches)
-    latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
-    fine = np.empty((len(tables), local_us.size), np.uint8)
-    for k, codes in enumerate(tables):
-        packed, at = divmod(k, _PER_INTEGER)
-        ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
-        fine[k] = codes[ticks]
-    kept = even_choice(latitude, longitude, local_us, fine, layout)
-    return tallied(latitude, longitude, local_us, fine, kept, layout)
+@dataclass
+class _Gathered:
+    """What one partition has found so far."""
+
+    tallies: list[Tallies] = field(default_factory=list)
+    meetings: list[Meetings] = field(default_factory=list)
+    size: int = 0  #: bytes of counts
+
+    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayout, met: Grain | None) -> None:
+        """Rows more. Cost: two sorts of them, a pass over their codes, and one for each pair of features."""
+        table = pa.Table.from_batches(batches)
+        latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
+        fine = np.empty((len(tables), local_us.size), np.uint8)
+        for k, codes in enumerate(tables):
+            packed, at = divmod(k, _PER_INTEGER)
+            ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
+            fine[k] = codes[ticks]
+        kept = even_choice(latitude, longitude, local_us, fine, layout)
+        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, layout))
+        self.size += self.tallies[-1].mass.nbytes
+        if met is not None:
+            self.meetings.append(Meetings.of(met, latitude, longitude, local_us, fine))
+
+    def passed_on(self) -> Iterator[pa.RecordBatch]:
+        """All of it, by where it goes."""
+        if not self.tallies:
+            return
+        whole = Tallies.joined(self.tallies) if len(self.tallies) > 1 else self.tallies[0]
+        # Places that share bins come to one task.
+        bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
+        region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
+        for each in np.unique(region):
+            yield _sent(int(each), whole.of_places(region == each))
+        if self.meetings:
+            met = Meetings.joined(self.meetings)
+            for turn in range(_MEETING_TASKS):
+                yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
 
 
-def _passed_on(gathered: list[Tallies]) -> Iterator[pa.RecordBatch]:
-    if not gathered:
-        return
-    whole = Tallies.joined(gathered) if len(gathered) > 1 else gathered[0]
-    # Places that share bins come to one task.
-    bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
-    region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
-    for each in np.unique(region):
-        plain = pickle.dumps(whole.of_places(region == each), protocol=5)
-        packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
-        yield pa.RecordBatch.from_pydict({"region": pa.array([int(each)]), "tallies": pa.array([packed], pa.binary())})
+def _sent(to: int, part: Tallies | Meetings) -> pa.RecordBatch:
+    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings below."""
+    plain = pickle.dumps(part, protocol=5)
+    packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
+    return pa.RecordBatch.from_pydict({"region": pa.array([to]), "tallies": pa.array([packed], pa.binary())})
 
 
 def _packed(
     batches: Iterator[pa.RecordBatch], *, scales: Scales, contexts: Contexts, layout: PathLayout
 ) -> Iterator[pa.RecordBatch]:
-    """All tallies of some regions into blocks, neighbours together."""
+    """All tallies of some regions into blocks, neighbours together; all meetings of some cells into one."""
     parts = [_unpacked(part) for batch in batches for part in batch["tallies"].to_pylist()]
-    if not parts:
-        return
-    tallies = Tallies.joined(parts)
-    order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
-    strata = from_tallies(scales, _renumbered(tallies, order), layout.bins)
-    made = tuple(blocks.closed(strata.take(run), contexts) for run in cut(strata))
-    part = Summary(layout, tallies.latitude[order], tallies.longitude[order], scales, contexts, made)
-    yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})
+    tallied = [part for part in parts if isinstance(part, Tallies)]
+    meetings = [part for part in parts if isinstance(part, Meetings)]
+    found: list[Summary | Meetings] = [Meetings.joined(meetings)] if meetings else []
+    if tallied:
+        tallies = Tallies.joined(tallied)
+        order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
+        strata = from_tallies(scales, _renumbered(tallies, order), layout.bins)
+        made = tuple(blocks.closed(strata.take(run), contexts) for run in cut(strata))
+        found.append(Summary(layout, tallies.latitude[order], tallies.longitude[order], scales, contexts, made))
+    for part in found:
+        yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})
 
 
-def _unpacked(data: bytes) -> Tallies:
+def _unpacked(data: bytes) -> Tallies | Meetings:
     size = int.from_bytes(data[:8], "little")
     found = pickle.loads(_CODEC.decompress(data[8:], decompressed_size=size, asbytes=True))
-    assert isinstance(found, Tallies)
+    assert isinstance(found, Tallies | Meetings)
     return found
 
 

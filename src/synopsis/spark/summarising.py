@@ -10,6 +10,8 @@ from synopsis.core.errors import BadTarget, BudgetTooSmall
 from synopsis.core.report import Report
 from synopsis.sketch import planner
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.joints import Grain
+from synopsis.sketch.meetings import SHARE
 from synopsis.sketch.members import Members
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.summary import PathLayout, Summary
@@ -32,6 +34,7 @@ class Summarising:
     scales: Scales
     contexts: Contexts
     layout: PathLayout
+    met: Grain | None  #: of meetings, where there are any
 
     @classmethod
     def planned(
@@ -39,16 +42,17 @@ class Summarising:
     ) -> Summarising | None:
         """With the layout of the summary that is there, or a new one; None where the budget has no room for any."""
         if before is not None:
-            return cls(adding, found, members, before.scales, before.contexts, before.layout)
+            return cls(adding, found, members, before.scales, before.contexts, before.layout, _grain(before))
         with adding.watched("planning"):
             room = adding.spec.memory - (members.nbytes if members else 0)
-            cost = paths.plan(adding.observed, adding.spec, found, room)
-        return None if cost is None else cls(adding, found, members, cost.scales, cost.contexts, cost.layout)
+            cost, met = paths.plan(adding.observed, adding.spec, found, room)
+        return None if cost is None else cls(adding, found, members, cost.scales, cost.contexts, cost.layout, met)
 
     def fits(self, before: Summary) -> bool:
         """Whether a summary has the same layout."""
         same = self.scales.quantizers == before.scales.quantizers and self.layout == before.layout
-        return same and np.array_equal(self.contexts.centres, before.contexts.centres)
+        lacks = self.met is None and before.meetings is not None
+        return same and not lacks and np.array_equal(self.contexts.centres, before.contexts.centres)
 
     def finer(self, made: Summary) -> Summarising | None:
         """With more paths, where those made take far fewer bytes than the probe foretold."""
@@ -61,14 +65,24 @@ class Summarising:
 
     def again(self, before: Summary) -> Summarising:
         """The same batch in the layout of another summary."""
-        return replace(self, scales=before.scales, contexts=before.contexts, layout=before.layout)
+        return replace(self, scales=before.scales, contexts=before.contexts, layout=before.layout, met=_grain(before))
 
     def summary(self) -> Summary:
         """The summary of the batch. The heavy part."""
         with self.adding.watched("summarising"):
             expected = int(self.found.outcome.rows * self.layout.kept)
             observed, spec = self.adding.observed, self.adding.spec
-            return paths.summarised(observed, spec, self.scales, self.contexts, self.layout, expected)
+            return paths.summarised(observed, spec, self.scales, self.contexts, self.layout, self.met, expected)
+
+
+def _grain(summary: Summary) -> Grain | None:
+    return None if summary.meetings is None else summary.meetings.grain
+
+
+def _folded(summary: Summary, room: int) -> Summary:
+    """The summary with meetings that take no more than their share."""
+    met = summary.meetings
+    return summary if met is None else replace(summary, meetings=met.within(int(room * SHARE), summary.scales))
 
 
 def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written, ...]]:
@@ -93,7 +107,7 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
             new = made.summary()
         members = adding.all_members(state, made.members)
         room = spec.memory - (members.nbytes if members else 0)
-        whole = new if before is None else before + new
+        whole = _folded(new if before is None else before + new, room)
         whole = replace(whole, scales=whole.scales.widened(made.found.low, made.found.high)).within(room)
         if whole.nbytes > room:
             raise BudgetTooSmall("the counts of all places and days", whole.nbytes, room)

@@ -1,4 +1,7 @@
-"""Summaries as Arrow tables: a row with what all blocks share, and a row a block, numbers as frames of bytes."""
+"""Summaries as Arrow tables: a row with what all blocks share, and a row a block, numbers as frames of bytes.
+
+Meetings, where there are any, have a row of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import pyarrow as pa
 from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.joints import Grain
+from synopsis.sketch.meetings import KEYS, Meetings
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.summary import PathLayout, Summary
 from synopsis.sketch.ticks import Ticks
@@ -37,12 +42,17 @@ def to_table(summary: Summary) -> pa.Table:
         *(quantizer.to_bytes() for quantizer in scales.quantizers),
         *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.masses)),
     ]
-    facts = [shared] + [
+    facts: list[dict[str, Any]] = [shared] + [
         {name: getattr(block, name) for name in ("place_low", "place_high", "period_low", "period_high")}
         for block in summary.blocks
     ]
     rows = [frames] + [[block.head, *block.bins, *block.paths] for block in summary.blocks]
     parts = ["shared"] + ["block"] * len(summary.blocks)
+    if summary.meetings is not None:
+        met = summary.meetings
+        facts.append({"bits": met.grain.bits, "months": met.grain.months, "starts": [[*s] for s in met.grain.starts]})
+        rows.append([*(getattr(met, name).astype("<i8").tobytes() for name in KEYS), *met.frames])
+        parts.append("meetings")
     return pa.table([parts, [json.dumps(each) for each in facts], rows], schema=SCHEMA)
 
 
@@ -52,7 +62,8 @@ def from_table(table: pa.Table) -> Summary | None:
         return None
     facts = [json.loads(text) for text in table["facts"].to_pylist()]
     rows: list[list[bytes]] = table["frames"].to_pylist()
-    at = table["part"].to_pylist().index("shared")
+    parts = table["part"].to_pylist()
+    at = parts.index("shared")
     shared, frames = facts[at], iter(rows[at])
 
     def numbers(kind: str) -> Any:
@@ -79,6 +90,15 @@ def from_table(table: pa.Table) -> Summary | None:
                 paths=tuple(rows[row][width + 1 :]),
             )
             for row in range(len(rows))
-            if row != at
+            if parts[row] == "block"
         ),
+        _meetings(facts[parts.index("meetings")], rows[parts.index("meetings")]) if "meetings" in parts else None,
     )
+
+
+def _meetings(facts: dict[str, Any], frames: list[bytes]) -> Meetings:
+    """The meetings of their row."""
+    grain = Grain(facts["bits"], facts["months"], tuple(map(bytes, facts["starts"])))
+    numbers = (np.frombuffer(frame, "<i8").astype(np.int64, copy=False) for frame in frames)
+    keys = {name: next(numbers) for name in KEYS}
+    return Meetings(grain, **keys, frames=tuple(frames[len(KEYS) :]))

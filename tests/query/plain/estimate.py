@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.query.plain.bins import LUMPS, Bins
 from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within, worth
-from tests.query.plain.mixtures import Mixture, interpolated, mixed
+from tests.query.plain.mixtures import ROUNDING, Mixture, interpolated, mixed
 
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.sketch.mass import MassAxis
@@ -198,8 +198,8 @@ class Estimates:
 
     @property
     def _silent(self) -> bool:
-        """Whether no path tells how features go together, so that they are taken to be independent."""
-        return not self._paths.weight.size and not self._anything and not isinstance(self._clause, Leaf)
+        """Whether no path tells of rows that satisfy the clause, so that features are taken to be independent."""
+        return not self._paths.weight.size or not float(self._mass.sum()) > 0.0
 
     def _alone(self, clause: Clause) -> Floats:
         """Strata: the share of rows that satisfy the clause, by the exact counts of independent features."""
@@ -371,7 +371,8 @@ class Estimates:
     def _corrected(self, feature: int) -> Floats:
         """Strata x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
 
-        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, which are a part of them.
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, by as much as they are of
+        the paths there: a bin that is rare in scope has few rows to lack.
         """
         return np.maximum(self._untouched(feature), 0.0)
 
@@ -380,9 +381,20 @@ class Estimates:
         if feature not in self._corrections:
             table = self._covered[:, None] * self._counts(feature)
             if self._luck.weight.size:
-                table += self._table(self._key(self._luck, feature), self._luck.weight)
+                table = self._lucky(table, self._key(self._luck, feature))
             self._corrections[feature] = table
         return self._corrections[feature]
+
+    def _lucky(self, expected: Floats, key: Integers) -> Floats:
+        days, covered = self._all_days, self._covered[:, None]
+        kept = np.bincount(self._luck.stratum, minlength=self._rows.size)
+        usual = 2.0 * (self._rows / self._covered / np.maximum(kept, 1))[:, None]
+        every = self._table(key, days.paths(days.weights(self._rows.size)).weight)
+        inside = self._table(key, self._luck.weight) + covered * every
+        table = inside + (inside + covered * usual) / (every + usual) * (expected / covered - every)
+        table = np.where((inside > 1e-9).any(axis=1, keepdims=True), table, expected)
+        found, wanted = (np.maximum(each, 0.0).sum(axis=1, keepdims=True) for each in (table, expected))
+        return np.asarray(table * np.where(found > 0.0, wanted / np.where(found > 0.0, found, 1.0), 1.0))
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
@@ -392,7 +404,12 @@ class Estimates:
             return float(self._rows.sum())
         if isinstance(self._clause, Leaf):
             return float((self._corrected(self._clause.feature) * self._shares(self._clause)).sum())
-        return float((self._rows * self._alone(self._clause)).sum() if self._silent else self._mass.sum())
+        return self._unseen if self._silent else float(self._mass.sum())
+
+    @property
+    def _unseen(self) -> float:
+        alone, paths = float((self._rows * self._alone(self._clause)).sum()), self._paths.weight.size
+        return alone if not paths else 1.0 / (1.0 / alone + paths / float(self._rows.sum())) if alone else 0.0
 
     def of(self, feature: int) -> Numbers:
         """The numbers of one feature in scope."""
@@ -408,7 +425,7 @@ class Estimates:
         variance = np.maximum(square - mean**2, 0.0)
         if self._exact(feature):
             mass = self._corrected(feature)[:, :-1] * share
-        elif not self._paths.weight.size:
+        elif self._silent:
             others = self._alone(parted(self._clause, feature)[1])
             mass = self._covered[:, None] * self._counts(feature)[:, :-1] * share * others[:, None]
         else:
@@ -436,7 +453,7 @@ class Estimates:
 
     def _paired(self, one: int, two: int) -> _Pair:
         first, second = self.of(one), self.of(two)
-        if not self._paths.weight.size:
+        if self._silent:
             return _independent(first, second)
         at, beside = self._live_key(one), self._live_key(two)
         bins = self._strata.bins
@@ -480,7 +497,8 @@ class Estimates:
         # Few rows vary as much as their number is: the interval is Wilson's (1927), wider upwards.
         middle = count + t * t * each / 2
         half = math.sqrt(t * t * each * count + (t * t * each / 2) ** 2 + t * t * max(rest, 0.0))
-        return within(count, max(middle - half + skew, 0.0), min(middle + half, total + self._edge))
+        low = 0.0 if self._silent and not isinstance(self._clause, Leaf) else middle - half + skew
+        return within(count, max(low, 0.0), min(middle + half, total + self._edge))
 
     def also(self, leaf: Leaf) -> Estimates:
         """The same scope with one demand more."""
@@ -530,7 +548,7 @@ class Estimates:
         if self._stray:
             return weight * float(self._rows.sum())
         part = 1.0 if self._path_part is None else self._path_part
-        return np.maximum(weight * (weight - part), 0.0)
+        return np.where(weight - part > ROUNDING * weight, weight * (weight - part), 0.0)
 
     @cached_property
     def _live_reach(self) -> Floats:
@@ -821,7 +839,8 @@ class Numbers:
     @property
     def _unheard(self) -> bool:
         """Whether no path says anything: then all that is possible is in an interval."""
-        return not self.estimates._paths.weight.size
+        whole = self.estimates
+        return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
     def _sides(self, estimate: float, influence: Floats, noise: Floats) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""

@@ -8,6 +8,9 @@ import numpy as np
 
 from synopsis.sketch.moments import Floats
 
+#: Share of the mass by which it may be off by rounding.
+ROUNDING = 1e-12
+
 
 class Mixture(NamedTuple):
     """The distribution function of a mixture: straight lines between ends, and the mass reached at each."""
@@ -34,7 +37,7 @@ def mixed(low: Floats, high: Floats, mass: Floats) -> Mixture:
 def interpolated(mixture: Mixture, share: Floats) -> Floats:
     """The quantiles of a mixture."""
     ends, reached, slope = mixture
-    wanted = share * reached[-1]
+    wanted = share * reached[-1] * np.where(share < 1.0, 1.0 - ROUNDING, 1.0)
     at = np.clip(np.searchsorted(reached, wanted), 0, ends.size - 1)
     before = np.maximum(at - 1, 0)
     gap = ends[at] - ends[before]

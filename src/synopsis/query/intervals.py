@@ -1,0 +1,144 @@
+"""Intervals: from what is known of every group to the ends of an interval, group by group, in machine code.
+
+The formulas of `estimate` and `pieces`, which tell what goes into them. NaN stands for what is not known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.strata import Flags
+
+
+@compiled
+def average(
+    count: Floats, middle: Floats, half: Floats, skew: Floats, lowest: Floats, highest: Floats, heard: Flags
+) -> tuple[Floats, Floats]:
+    """Of means, which lie between the lowest and the highest value; where no path is heard, that is all."""
+    low, high = np.full(count.size, np.nan), np.full(count.size, np.nan)
+    for group in range(count.size):
+        if count[group] > 0.0:
+            least, most = lowest[group], highest[group]
+            if heard[group]:
+                least = max(middle[group] - half[group] + min(skew[group], 0.0), least)
+                most = min(middle[group] + half[group] + max(skew[group], 0.0), most)
+            low[group], high[group] = min(least, middle[group]), max(most, middle[group])
+    return low, high
+
+
+@compiled
+def variance(
+    count: Floats, middle: Floats, half: Floats, skew: Floats, lowest: Floats, highest: Floats, heard: Flags
+) -> tuple[Floats, Floats]:
+    """Of variances, which are off by a factor: what is a part below is as much above."""
+    low, high = np.full(count.size, np.nan), np.full(count.size, np.nan)
+    for group in range(count.size):
+        if count[group] > 0.0 and not heard[group]:
+            most = (highest[group] - lowest[group]) ** 2 / 4
+            low[group], high[group] = min(0.0, middle[group]), max(most, middle[group])
+        elif count[group] > 0.0:
+            least = min(middle[group] - half[group] + min(skew[group], 0.0), middle[group])
+            low[group] = middle[group] ** 2 / (2 * middle[group] - least) if middle[group] > 0.0 else 0.0
+            high[group] = max(middle[group] + half[group] + max(skew[group], 0.0), middle[group])
+    return low, high
+
+
+@compiled
+def plain_total(
+    count: Floats, mean: Floats, total: Floats, half: Floats, skew: Floats, edge: Floats, heard: Flags
+) -> tuple[Floats, Floats]:
+    """Of sums without a condition, and where days are cut of a row more or less; 0 where there is nothing."""
+    low, high = np.zeros(count.size), np.zeros(count.size)
+    for group in range(count.size):
+        if count[group] > 0.0 and heard[group]:
+            ends = edge[group] * abs(mean[group])
+            low[group] = min(total[group] - half[group] + min(skew[group], 0.0), total[group]) - ends
+            high[group] = max(total[group] + half[group] + max(skew[group], 0.0), total[group]) + ends
+    return low, high
+
+
+@compiled
+def total_of(
+    count: Floats,
+    mean: Floats,
+    total: Floats,
+    rows: Floats,
+    rows_low: Floats,
+    rows_high: Floats,
+    mean_low: Floats,
+    mean_high: Floats,
+) -> tuple[Floats, Floats]:
+    """Of sums: a count of rows times a mean, whose errors have little to do with each other."""
+    low, high = np.zeros(count.size), np.zeros(count.size)
+    for group in range(count.size):
+        if count[group] > 0.0:
+            fewer, more = abs(rows_low[group] - rows[group]), abs(rows_high[group] - rows[group])
+            fewer, more = fewer / rows[group], more / rows[group]
+            away = max(abs(mean_low[group] - mean[group]), abs(mean_high[group] - mean[group])) * count[group]
+            if total[group] < 0.0:
+                fewer, more = more, fewer
+            low[group] = total[group] - np.hypot(away, fewer * abs(total[group]))
+            high[group] = total[group] + np.hypot(away, more * abs(total[group]))
+    return low, high
+
+
+@compiled
+def unheard_total(
+    count: Floats, total: Floats, rows_high: Floats, lowest: Floats, highest: Floats
+) -> tuple[Floats, Floats]:
+    """Of sums for which no path speaks: any number of rows with any value."""
+    low, high = np.zeros(count.size), np.zeros(count.size)
+    for group in range(count.size):
+        if count[group] > 0.0:
+            least, most = total[group], total[group]
+            for size in (0.0, count[group], rows_high[group]):
+                for value in (lowest[group], highest[group]):
+                    least, most = min(least, size * value), max(most, size * value)
+            low[group], high[group] = least, most
+    return low, high
+
+
+@compiled
+def correlation(middle: Floats, half: Floats, unseen: Floats, has_rows: Flags) -> tuple[Floats, Floats]:
+    """Of correlations, by Fisher's transformation."""
+    low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
+    for group in range(middle.size):
+        r = middle[group]
+        if np.isnan(r) or np.isnan(half[group]):
+            if has_rows[group]:
+                low[group], high[group] = -1.0, 1.0
+            continue
+        wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
+        least = np.tanh(turned - wide) + min(r, 0.0) * unseen[group]
+        most = np.tanh(turned + wide) + max(r, 0.0) * unseen[group]
+        low[group], high[group] = min(max(least, -1.0), r), max(min(most, 1.0), r)
+    return low, high
+
+
+@compiled
+def bounded(
+    estimate: Floats, low: Floats, high: Floats, likely_low: Floats, likely_high: Floats, whole: bool
+) -> tuple[Floats, Flags]:
+    """Estimates put inside their certain intervals, and narrower ones at 95% where there are any; where low is high.
+
+    Rows: estimate, low, high, low at 95%, high at 95%; whole numbers if they are to be. NaN where an end is.
+    """
+    found, exact = np.full((5, low.size), np.nan), np.zeros(low.size, np.bool_)
+    for group in range(low.size):
+        least, most = low[group], high[group]
+        if np.isnan(least) or np.isnan(most):
+            continue
+        if least == most:
+            exact[group] = True
+            found[0, group], found[1, group], found[2, group] = least, least, least
+            continue
+        middle = (least + most) / 2 if np.isnan(estimate[group]) else min(max(estimate[group], least), most)
+        if whole:
+            middle, least, most = np.rint(middle), np.rint(least), np.rint(most)
+        found[0, group], found[1, group], found[2, group] = middle, least, most
+        if not (np.isnan(likely_low[group]) or np.isnan(likely_high[group])):
+            found[3, group] = max(min(likely_low[group], middle), least)
+            found[4, group] = min(max(likely_high[group], middle), most)
+    return found, exact

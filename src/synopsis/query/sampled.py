@@ -1,0 +1,299 @@
+"""Samples: paths of the days in scope, each standing for the rows that its day counted, whatever is asked of them.
+
+All groups of a question that are parts of space and time are one sample. A **slot** is a stratum in a group; slots and
+paths of one group stand side by side. Nothing here hangs on a condition on features: groups by bins, terms of a
+condition and further demands share it. What is done path by path and bin by bin is in `weighing` and `influences`, in
+machine code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, MutableMapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from synopsis.query.bins import Bins
+from synopsis.query.covers import Covers, Slots
+from synopsis.query.predicates import Leaf, Ranges
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.moments import Floats, Integers, Positions
+from synopsis.sketch.scales import Codes, Scales
+from synopsis.sketch.strata import Flags, Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import influences, weighing
+else:
+    weighing, influences = (Later(f"synopsis.query.{name}") for name in ("weighing", "influences"))
+
+NONE: Floats = np.empty(0)
+NOBODY: Positions = np.empty(0, np.int32)
+NOWHERE: Integers = np.empty(0, np.int64)
+
+#: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
+_STEADY = 2.0
+
+#: Tables of strata x bins that are kept for the next who asks: those of a condition, not those of all groups.
+_REMEMBERED = 16
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(dict[K, V], Generic[K, V]):
+    """What was asked for last, and not much of it.
+
+    >>> recent = Recent[str, int]()
+    >>> for number in range(40):
+    ...     recent[str(number)] = number
+    >>> len(recent), "39" in recent
+    (16, True)
+    """
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if len(self) >= _REMEMBERED:
+            del self[next(iter(self))]
+        super().__setitem__(key, value)
+
+
+class Paths(NamedTuple):
+    """Paths of the days in scope: where their codes stand, in which slot, and for how many rows."""
+
+    column: Positions
+    slot: Positions
+    weight: Floats
+    part: Floats  #: of their day that is in scope; empty where days are never cut
+    place: Positions  #: empty where no stratum has several, -1 where paths of other days have to speak
+    offset: Integers  #: groups + 1: where the paths of each begin
+
+
+class Luck(NamedTuple):
+    """All paths of groups that are partly in scope, in runs of equal weight."""
+
+    column: Positions  #: of the first
+    many: Positions
+    slot: Positions
+    weight: Floats  #: in scope
+    whole: Floats  #: in the whole stratum
+    reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
+    offset: Integers
+
+    @property
+    def told(self) -> tuple[Positions, Positions, Positions, Floats]:
+        """What errors depend on."""
+        return self.column, self.many, self.slot, self.reach
+
+
+class Live(NamedTuple):
+    """The paths that may satisfy a clause."""
+
+    which: Positions
+    column: Positions
+    slot: Positions
+    weight: Floats
+    held: Floats  #: how probably a row like it does
+    mass: Floats  #: rows that it stands for and that do
+    once: Floats  #: how far being selected is open; empty where there is no clause
+    twice: Floats  #: how far that hangs on two open questions at once
+    offset: Integers  #: groups + 1
+    total: Floats  #: groups: of all masses
+    worth: Floats  #: groups: how many paths of equal weight would tell as much
+
+
+class Sample:
+    """Strata and paths in scope, weighed; what is not asked for is not computed.
+
+    Cost: a pass over the days opened, then proportional to the paths of the strata in scope, of all groups.
+    """
+
+    def __init__(
+        self,
+        strata: Strata,
+        scales: Scales,
+        features: tuple[int, ...],
+        covers: Covers,
+        axes: MutableMapping[int, MassAxis] | None = None,
+        slots: Slots | None = None,
+    ) -> None:
+        """`features` says which feature stands where.
+
+        `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
+        """
+        self.strata, self._features, self._scales, self._axes, self._covers = strata, features, scales, axes, covers
+        self._known: dict[int, Bins] = {}
+        self._expectations: dict[int, Floats] = {}
+        self._corrections: dict[int, Floats] = {}
+        self._tables: Recent[Leaf, Floats] = Recent()
+        self._measures: Recent[tuple[int, Ranges], Floats] = Recent()
+        self.slots = Slots.of(strata, covers) if slots is None else slots
+        self.covered = self.slots.rows / self.slots.whole
+        self.total = weighing.added(self.slots.rows, self.slots.offset)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return self.slots.groups
+
+    def added(self, values: Floats) -> Floats:
+        """The sum over the slots of each group."""
+        return weighing.added(values, self.slots.offset)
+
+    # --- paths --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        """Days, covers and slots, in the order in which `weighing` takes them."""
+        strata, covers, slots = self.strata, self._covers, self.slots
+        days = (strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share)
+        return *days, slots.stratum, slots.begin, slots.end, slots.offset
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Paths of the days in scope. Strata without one are stood for by all others.
+
+        Where a group has none, all paths of its strata speak for it, whatever their day.
+        """
+        slots, covers, place = self.slots, self._covers, self.strata.shared_place
+        known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any()))
+        leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place)
+        return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
+
+    @cached_property
+    def heard(self) -> Flags:
+        """Groups: whether any path speaks for them."""
+        return np.diff(self.paths.offset) > 0
+
+    @cached_property
+    def all_heard(self) -> bool:
+        """Whether some path speaks for every group."""
+        return bool(self.heard.all())
+
+    @cached_property
+    def which(self) -> Positions:
+        """Paths: the position of each."""
+        return np.arange(self.paths.weight.size, dtype=np.int32)
+
+    @cached_property
+    def all_alive(self) -> Live:
+        """All of the paths, where nothing is demanded of them."""
+        paths = self.paths
+        own = (self.which, paths.column, paths.slot, paths.weight, np.ones(paths.weight.size), paths.weight)
+        return Live(*own, NONE, NONE, paths.offset, *weighing.worths(paths.weight, paths.offset))
+
+    @property
+    def no_luck(self) -> Luck:
+        """Of no paths."""
+        return Luck(NOBODY, NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+
+    @cached_property
+    def luck(self) -> Luck:
+        """How lucky the paths of groups that are partly in scope were."""
+        slots, covers = self.slots, self._covers
+        if (self.covered == 1.0).all():
+            return self.no_luck
+        known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
+        return Luck(*weighing.luck_of(*(*self._given, *known)))
+
+    @cached_property
+    def reach(self) -> Floats:
+        """Paths: by how much the squared error grows for each unit of difference between neighbouring paths."""
+        paths = self.paths
+        return influences.reaches(paths.weight, paths.part, paths.offset, self.slots.paths, self.total)
+
+    @cached_property
+    def edge(self) -> Floats:
+        """Groups: rows more or less that there may be because days are cut: one row a place at either end.
+
+        Rows come at regular times, alike at all places: ends are independent, places are not.
+        """
+        if not self.slots.days_cut.any():
+            return np.zeros(self.groups)
+        covers, all_rows = self._covers, self.strata.day_rows[self._covers.day]
+        at = np.flatnonzero((covers.share > 0.0) & (covers.share < 1.0) & (all_rows > 0))
+        part, group = covers.share[at], np.searchsorted(covers.offset, at, side="right") - 1
+        rows = np.minimum(all_rows[at] * np.maximum(part, 1.0 - part), 1.0)
+        ends, end = np.unique(np.stack((group, self.strata.day[covers.day[at]])), axis=1, return_inverse=True)
+        return np.sqrt(np.bincount(ends[0], np.bincount(end.reshape(-1), rows) ** 2, self.groups))
+
+    # --- bins ---------------------------------------------------------------------------------------------------------
+
+    def position(self, feature: int) -> int:
+        """Where a feature stands."""
+        return self._features.index(feature)
+
+    def codes(self, feature: int) -> Codes:
+        """All paths: the bin of a feature."""
+        return np.asarray(self.strata.codes[self.position(feature)])
+
+    def bins(self, feature: int) -> Bins:
+        """The bins of a feature in all slots."""
+        if feature not in self._known:
+            if self._axes is None:
+                axis = _axis(_Same(self._scales), feature)
+            elif (found := self._axes.get(feature)) is None:
+                axis = self._axes[feature] = MassAxis.of(self._scales, feature)
+            else:
+                axis = found
+            self._known[feature] = Bins.of(self.strata, self.position(feature), axis, self.slots)
+        return self._known[feature]
+
+    def shares(self, leaf: Leaf) -> Floats:
+        """Slots x (bins and absent): how much of each satisfies the leaf."""
+        if (found := self._tables.get(leaf)) is None:
+            found = self._tables[leaf] = self.bins(leaf.feature).shares(leaf.ranges, nulls=leaf.nulls)
+        return found
+
+    def measured(self, feature: int, ranges: Ranges) -> Floats:
+        """Share of each bin in ranges of values, and the mean and the variance of the values there: 3 tables."""
+        if (found := self._measures.get((feature, ranges))) is None:
+            found = self._measures[feature, ranges] = self.bins(feature).measured(ranges)
+        return found
+
+    def counts(self, feature: int) -> Integers:
+        """Slots x (bins and absent): all rows."""
+        return np.asarray(self.strata.counts[self.position(feature)][self.slots.stratum])
+
+    def expected(self, feature: int) -> Floats:
+        """Slots x (bins and absent): rows in scope that the exact counts lead to expect."""
+        if feature not in self._expectations:
+            counts = self.strata.counts[self.position(feature)]
+            self._expectations[feature] = weighing.counted(counts, self.slots.stratum, self.covered)
+        return self._expectations[feature]
+
+    def corrected(self, feature: int) -> Floats:
+        """Slots x (bins and absent): rows in scope, the paths' luck taken out as far as the exact counts tell.
+
+        Where paths of the whole stratum hold too few of a bin, so do probably those in scope, by as much as they are of
+        the paths there: a bin that is rare in scope has few rows to lack.
+        """
+        return np.maximum(self.untouched(feature), 0.0)
+
+    def untouched(self, feature: int) -> Floats:
+        """The same with bins that come out below nothing, as chance has it."""
+        if feature not in self._corrections:
+            table, luck = self.expected(feature), self.luck
+            if luck.weight.size:
+                usual = _STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
+                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5])
+            self._corrections[feature] = table
+        return self._corrections[feature]
+
+
+class _Same:
+    """Scales, equal only to themselves."""
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def __hash__(self) -> int:
+        return id(self.scales)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.scales is self.scales
+
+
+@lru_cache(maxsize=256)
+def _axis(same: _Same, feature: int) -> MassAxis:
+    return MassAxis.of(same.scales, feature)

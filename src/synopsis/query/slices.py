@@ -1,0 +1,241 @@
+"""Slices: what of the bins of a feature lies in ranges of its mass axis, and what the values there are.
+
+The machine code of `bins`, whose docstrings tell what is computed. Tables are slots x bins, with one more column for
+absent values where they say so; `chosen` says which stratum each slot is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
+
+Tilts = NDArray[np.int8]
+
+_TILT = TILT_LIMIT / TILT_STEPS
+
+
+@compiled
+def _ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
+    """The fine codes from which and up to which a bin reaches."""
+    end = starts[stratum, each + 1] if each + 1 < starts.shape[1] else top[stratum]
+    return int(starts[stratum, each]), int(end)
+
+
+@compiled
+def _below(mass: float, left: float, right: float, tilt: float) -> float:
+    """The share of a bin below a place on the mass axis."""
+    width = right - left
+    u = (min(max(mass, left), right) - left) / (width if width > 0.0 else 1.0)
+    return u + tilt * (u * u - u)
+
+
+@compiled
+def _between(low: float, high: float, left: float, right: float, tilt: float) -> float:
+    """The share of a bin between two places; most bins lie wholly between them, or not at all."""
+    if right <= low or left >= high or left >= right:
+        return 0.0
+    if low <= left and right <= high:
+        return 1.0
+    return _below(high, left, right, tilt) - _below(low, left, right, tilt)
+
+
+@compiled
+def shares(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
+) -> Floats:
+    """Bins and absent: how much of each lies in ranges of the mass axis."""
+    bins = starts.shape[1]
+    table = np.zeros((chosen.size, bins + 1))
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(bins):
+            begin, end = _ends(starts, top, stratum, each)
+            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
+            share = 0.0
+            for pair in range(ranges.shape[0]):
+                share += _between(ranges[pair, 0], ranges[pair, 1], left, right, slope)
+            table[number, each] = share
+        table[number, bins] = nulls
+    return table
+
+
+@compiled
+def below(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, offset: Integers, place: Floats
+) -> Floats:
+    """Bins: how much of each lies below a place on the mass axis, one for each group."""
+    table = np.empty((chosen.size, starts.shape[1]))
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1]):
+            for each in range(starts.shape[1]):
+                begin, end = _ends(starts, top, chosen[slot], each)
+                slope = tilt[chosen[slot], each] * _TILT
+                table[slot, each] = _below(place[group], mass[begin], mass[end], slope)
+    return table
+
+
+@compiled
+def between(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, low: float, high: float) -> Floats:
+    """Bins: how much of each lies between two places on the mass axis."""
+    table = np.empty((chosen.size, starts.shape[1]))
+    for number in range(chosen.size):
+        for each in range(starts.shape[1]):
+            begin, end = _ends(starts, top, chosen[number], each)
+            table[number, each] = _between(low, high, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
+    return table
+
+
+@compiled
+def extremes(
+    starts: Codes,
+    top: Codes,
+    chosen: Integers,
+    offset: Integers,
+    low: Floats,
+    high: Floats,
+    counts: Integers,
+    covered: Floats,
+    share: Floats,
+) -> tuple[Floats, Floats]:
+    """Groups: the least and the greatest value that counted rows in scope may have; infinite where there are none."""
+    least, greatest = np.full(offset.size - 1, -np.inf), np.full(offset.size - 1, np.inf)
+    for group in range(offset.size - 1):
+        lowest, highest = 1 << 30, -1
+        for slot in range(offset[group], offset[group + 1]):
+            stratum = chosen[slot]
+            for each in range(starts.shape[1]):
+                if covered[slot] * counts[stratum, each] * share[slot, each] > 0.0:
+                    begin, end = _ends(starts, top, stratum, each)
+                    lowest, highest = min(lowest, begin), max(highest, end)
+        if highest > lowest:
+            least[group], greatest[group] = low[lowest], high[highest - 1]
+    return least, greatest
+
+
+@compiled
+def pieces(
+    starts: Codes,
+    top: Codes,
+    tilt: Tilts,
+    chosen: Integers,
+    axis: Floats,
+    offset: Integers,
+    mass: Floats,
+    ranges: Floats,
+) -> tuple[Floats, Floats, Floats, Integers]:
+    """Bins with a slope as flat pieces: where each begins and ends on the mass axis, and its mass; where groups begin.
+
+    A bin has two, one either side of its middle; where one range cuts it, all of its mass is within the range.
+    """
+    low, high, weight = np.empty(2 * mass.size), np.empty(2 * mass.size), np.empty(2 * mass.size)
+    at, begins = 0, np.zeros(offset.size, np.int64)
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1]):
+            for each in range(starts.shape[1]):
+                own = mass[slot, each]
+                if not own > 0.0:
+                    continue
+                begin, end = _ends(starts, top, chosen[slot], each)
+                left, right = axis[begin], axis[end]
+                if ranges.shape[0] == 1:
+                    low[at], weight[at] = max(left, ranges[0, 0]), own
+                    high[at] = max(min(right, ranges[0, 1]), low[at])
+                    at += 1
+                    continue
+                middle, upper = (left + right) / 2, 0.5 + tilt[chosen[slot], each] * _TILT / 4
+                low[at], high[at], weight[at] = left, max(middle, left), own * (1 - upper)
+                low[at + 1], high[at + 1], weight[at + 1] = middle, max(right, middle), own * upper
+                at += 2
+        begins[group + 1] = at
+    return low[:at], high[:at], weight[:at], begins
+
+
+@compiled
+def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
+    """A running total at any place on the mass axis."""
+    begin, end = 0, mass.size - 1
+    if place <= mass[begin]:
+        return float(totals[total, begin])
+    if place >= mass[end]:
+        return float(totals[total, end])
+    while end - begin > 1:
+        middle = (begin + end) >> 1
+        if mass[middle] <= place:
+            begin = middle
+        else:
+            end = middle
+    slope = (totals[total, end] - totals[total, begin]) / (mass[end] - mass[begin])
+    return float(slope * (place - mass[begin]) + totals[total, begin])
+
+
+@compiled
+def measured(
+    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
+) -> Floats:
+    """Bins: the share in the ranges, the mean and the variance of the values there.
+
+    `totals` run over values, squares, and both times their place on the axis.
+    """
+    bins, grown = starts.shape[1], np.empty(4)
+    tables = np.zeros((3, chosen.size, bins))
+    lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
+    for pair in range(ranges.shape[0]):
+        for total in range(4):
+            lower[pair, total] = _at(totals, total, mass, ranges[pair, 0])
+            upper[pair, total] = _at(totals, total, mass, ranges[pair, 1])
+    for number in range(chosen.size):
+        stratum = chosen[number]
+        for each in range(bins):
+            begin, end = _ends(starts, top, stratum, each)
+            left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
+            width = right - left if right > left else 1.0
+            flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
+            share = first = second = 0.0
+            for pair in range(ranges.shape[0]):
+                low, high = ranges[pair, 0], ranges[pair, 1]
+                share += _between(low, high, left, right, slope)
+                whole = low <= 0.0 and high >= mass[-1]
+                if not whole and not (right > low and left < high):
+                    continue
+                for total in range(4):
+                    grown[total] = totals[total, end] if whole or right <= high else upper[pair, total]
+                    grown[total] -= totals[total, begin] if whole or left >= low else lower[pair, total]
+                first += flat * grown[0] + turned * grown[2]
+                second += flat * grown[1] + turned * grown[3]
+            tables[0, number, each] = share
+            if share > 0.0:
+                mean = first / share
+                tables[1, number, each] = mean
+                tables[2, number, each] = max(second / share - mean * mean, 0.0)
+    return tables
+
+
+@compiled
+def values(mass: Floats, low: Floats, high: Floats, step: float, place: Floats) -> Floats:
+    """The values that so much of the mass axis lies below, on the grid where there is one; NaN where none is asked."""
+    found = np.full(place.size, np.nan)
+    for each in range(place.size):
+        if np.isnan(place[each]):
+            continue
+        code = min(max(np.searchsorted(mass, place[each], side="right") - 1, 0), low.size - 1)
+        part = (place[each] - mass[code]) / (mass[code + 1] - mass[code])
+        value = low[code] + min(max(part, 0.0), 1.0) * (high[code] - low[code])
+        found[each] = np.rint(value / step) * step if step else value
+    return found
+
+
+@compiled
+def around(mass: Floats, low: Floats, high: Floats, begin: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """The lower end of the fine bin that each place lies in, and the upper end of another's."""
+    least, greatest, last = np.full(begin.size, np.nan), np.full(begin.size, np.nan), low.size - 1
+    for each in range(begin.size):
+        if np.isnan(begin[each]) or np.isnan(end[each]):
+            continue
+        least[each] = low[min(max(np.searchsorted(mass, begin[each], side="right") - 1, 0), last)]
+        greatest[each] = high[min(max(np.searchsorted(mass, end[each]) - 1, 0), last)]
+    return least, greatest
