@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -159,15 +159,23 @@ KINDS = (
         true("floor(temp_c / 0.25) bin, count(*)", more="group by bin"),
         "0.007",
     ),
+    Kind("set", "CONTAINS(entity)", asked("CONTAINS('A652')"), true("bool_or(station = 'A652')"), "0.015"),
     Kind(
         "set",
-        "CONTAINS",
-        asked("CONTAINS(rh, 60)"),
-        true("bool_or(rh = 60)"),
+        "CONTAINS(x = a, y = b)",
+        asked("CONTAINS(temp_c = 25, rh = 60)"),
+        true("bool_or(temp_c = 25 and rh = 60)"),
         "0.015",
     ),
-    Kind("set", "FREQUENCY", asked("FREQUENCY(rh = 60)"), true("count(*) filter (where rh = 60)"), "0.036"),
-    Kind("set", "CARDINALITY", asked("CARDINALITY(rh)"), true("count(distinct rh)"), "0.154"),
+    Kind(
+        "set",
+        "FREQUENCY(x = a, y = b)",
+        asked("FREQUENCY(temp_c = 25, rh = 60)"),
+        true("count(*) filter (where temp_c = 25 and rh = 60)"),
+        "0.036",
+    ),
+    Kind("set", "CARDINALITY(entity)", asked("CARDINALITY(station)"), true("count(distinct station)"), "0.154"),
+    Kind("set", "CARDINALITY(CELL(3))", asked("CARDINALITY(CELL(3))"), true("count(distinct cell)"), "0.154"),
     Kind("inferential", "PREDICT(y, x = v)", asked("PREDICT(temp_c, rh = 60)"), true(LINE)),
     Kind("inferential", "FORECAST(x, '7d')", asked("FORECAST(temp_c, '7d')")),
     Kind(
@@ -231,7 +239,9 @@ def rows_in_memory() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect()
     found.execute("set threads=2; set TimeZone='UTC'")
     names = ", ".join(f"{name}::double {name}" for name in CASE.features)
-    frame = found.sql(f"select lat::double lat, lon::double lon, ts, {names} from '{CASE.path}'").to_arrow_table()
+    frame = found.sql(
+        f"select station, lat::double lat, lon::double lon, ts, {names} from '{CASE.path}'"
+    ).to_arrow_table()
     lat, lon = (frame[name].to_numpy() for name in ("lat", "lon"))
     for name, length in (("cell", 3), ("fine", 4)):
         frame = frame.append_column(name, [geohash.to_text(geohash.encode(lat, lon, 5 * length), length)])
@@ -364,7 +374,7 @@ def main() -> int:
                 target = folder / f"{CASE.file}-{share}"
                 if not target.exists():
                     budget = truth_of(referee(), CASE, float(share)).budget
-                    syn.build(CASE.path, spec_of(CASE, budget), target, progress=False)
+                    syn.build(CASE.path, replace(spec_of(CASE, budget), entity="station"), target, progress=False)
                 sketches[share] = syn.open(target)
         finally:
             session.stop()
