@@ -346,7 +346,8 @@ def alive(
     probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
     # What was demanded last is new where these paths are those of a wider clause.
     screen = demanded[-1] if demanded.size else 0
-    own, table, is_product = codes[rows[screen]], tables[screen], demanded.size == tables.shape[0]
+    own, table = codes[rows[screen] if rows.size else 0], tables[screen] if rows.size else np.empty((0, 0))
+    is_product = 0 < demanded.size == rows.size
     for path in range(column.size):
         where, number, is_dead = column[path], stratum[path], False
         if demanded.size:
