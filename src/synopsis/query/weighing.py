@@ -347,7 +347,7 @@ def alive(
     # What was demanded last is new where these paths are those of a wider clause.
     screen = demanded[-1] if demanded.size else 0
     own, table = codes[rows[screen] if rows.size else 0], tables[screen] if rows.size else np.empty((0, 0))
-    is_product = 0 < demanded.size == rows.size
+    is_product = 0 < demanded.size == rows.size and steps.size <= rows.size + 1  # nothing but leaves in an AND
     for path in range(column.size):
         where, number, is_dead = column[path], stratum[path], False
         if demanded.size:
