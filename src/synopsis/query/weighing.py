@@ -347,8 +347,8 @@ def alive(
     probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
     # What was demanded last is new where these paths are those of a wider clause.
     screen = demanded[-1] if demanded.size else 0
-    own, table = codes[rows[screen]], tables[screen]
-    is_product = 0 < tables.shape[0] == demanded.size and steps.size <= demanded.size + 1
+    own, table = codes[rows[screen] if rows.size else 0], tables[screen] if rows.size else np.empty((0, 0))
+    is_product = 0 < demanded.size == rows.size and steps.size <= rows.size + 1  # nothing but leaves in an AND
     for path in range(column.size):
         where, number, is_dead = column[path], stratum[path], False
         if demanded.size:
