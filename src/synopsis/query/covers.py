@@ -40,7 +40,7 @@ class Covers:
     lean: Floats = field(
         default_factory=_none
     )  #: paths of these days: how much rather each is in scope than the others; empty: all alike
-    kept: Integers | None = None  #: how many paths each of these days has, where they lean
+    kept: Integers | None = None  #: how many paths each of these days has, where they may lean
 
     @classmethod
     def whole(cls, share: Floats, lean: Floats | None = None, day_kept: Integers | None = None) -> Covers:
@@ -72,21 +72,21 @@ class Covers:
         return self._picked(np.arange(begin, end), self.offset[first : last + 1] - begin)
 
     def _picked(self, entries: Integers, offset: Integers) -> Covers:
-        lean, kept = _none(), None
-        if self.lean.size and self.kept is not None:
-            kept = self.kept[entries]
+        lean, kept = _none(), None if self.kept is None else self.kept[entries]
+        if self.lean.size and kept is not None:
             before = np.cumsum(kept) - kept
             lean = self.lean[np.repeat(self.lean_start[entries] - before, kept) + np.arange(kept.sum())]
         return Covers(self.day[entries], self.share[entries], offset, lean, kept)
 
     @classmethod
     def beside(cls, parts: list[Covers]) -> Covers:
-        """All days of several covers, as one group of days that may come again."""
+        """All days of several covers, as one group of days that may come again; some may lean and others not."""
+        day, share = (np.concatenate([getattr(part, name) for part in parts]) for name in ("day", "share"))
         kept = [part.kept for part in parts if part.kept is not None]
-        day, share, lean = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("day", "share", "lean")
-        )
-        known = np.concatenate(kept) if len(kept) == len(parts) else None
+        known, lean = np.concatenate(kept) if len(kept) == len(parts) else None, _none()
+        if any(part.lean.size for part in parts):
+            each = zip(parts, kept, strict=True)
+            lean = np.concatenate([part.lean if part.lean.size else np.ones(own.sum()) for part, own in each])
         return cls(day, share, np.array([0, day.size]), lean, known)
 
 
