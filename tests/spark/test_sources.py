@@ -44,7 +44,9 @@ def columns_of(observed: Observations) -> dict[str, np.ndarray]:
     accepted = table.filter(pa.compute.equal(table["reason"], 0)).sort_by(
         [("instant_us", "ascending"), ("latitude", "ascending")]
     )
-    found = {name: accepted[name].to_numpy().astype(np.float64) for name in table.column_names if "given" not in name}
+    numbers = [name for name in table.column_names if "given" not in name and name != "entity"]
+    found = {name: accepted[name].to_numpy().astype(np.float64) for name in numbers}
+    found |= {name: accepted[name].to_numpy() for name in table.column_names if name == "entity"}
     found["instant_us"] = accepted["instant_us"].to_numpy()
     given = [accepted[f"given_{k}"].to_numpy() for k in range(len(observed.features))]
     found["bad"] = np.array([np.sum(given[k] & np.isnan(found[f"value_{k}"])) for k in range(len(observed.features))])
@@ -282,6 +284,7 @@ def test_no_value_of_long_rows_is_lost_and_missing_ones_add_none(spark: SparkSes
     values = [value for value in found["value_0"].tolist() if value == value]
     assert sorted(values) == [5.0, 6.0]
     assert [value for value in found["value_1"].tolist() if value == value] == [7.0]
+    assert found["entity"].tolist() == ["s"] * 3
     together = found["value_0"][~np.isnan(found["value_1"])]
     assert together.tolist() == [5.0]
 

@@ -220,8 +220,8 @@ def bind(question: Question, layout: Layout) -> Plan:
     """The plan of a question; it refuses names that the sketch does not know. Cost: in proportion to its parts.
 
     >>> from synopsis.query.language import read
-    >>> bind(read("SELECT MEAN(rh) WHERE time < '1970-01-02'"), Layout(("temp", "rh"), 20, "1mo")).columns
-    (('MEAN(rh)', Statistic(function='mean', features=(1,), share=None, only=None, away=None)),)
+    >>> bind(read("SELECT MEAN(rh)"), Layout(("temp", "rh"), 20, "1mo")).statistics[0].features
+    (1,)
     """
     where = where_of(question.scope, layout)
     columns = tuple((item.name, _source(item.expression, layout, where)) for item in question.items)
