@@ -15,6 +15,7 @@ from synopsis.query import meetings, paths
 from synopsis.query.answer import Answer
 from synopsis.query.binding import Binned, Plan, Statistic, plan
 from synopsis.query.bounds import Numbers, counted, outlying
+from synopsis.query.cuts import snapped
 from synopsis.query.filters import filtered
 from synopsis.query.finish import Found, finish
 from synopsis.query.grains import settled
@@ -132,7 +133,7 @@ def answering_of(relation: Relation) -> Callable[[Plan], Found]:
     def statistics(asked: Plan) -> Found:
         if summary is None:
             return filtered(asked, lambda each: of_strands(strands, each))
-        return filtered(asked, lambda each: paths.of_summary(summary, strands.layout, each))
+        return filtered(asked, lambda each: paths.of_summary(summary, strands.layout, snapped(each, summary.scales)))
 
     def found(asked: Plan) -> Found:
         if not asked.memberships:
@@ -142,7 +143,9 @@ def answering_of(relation: Relation) -> Callable[[Plan], Found]:
         return met(Asking(asked, relation.layout, relation.members, planning_of(relation), statistics).found(), asked)
 
     def met(answer: Found, asked: Plan) -> Found:
-        return answer if summary is None else meetings.sharpened(answer, asked, summary, strands.layout)
+        if summary is None or asked.cut is not None:  # bins that count whole or not at all are no rows
+            return answer
+        return meetings.sharpened(answer, asked, summary, strands.layout)
 
     return found
 
