@@ -14,7 +14,7 @@ from synopsis.core.errors import BadQuery
 from synopsis.query.arithmetic import combined, constant
 from synopsis.query.values import CERTAIN, P95, Values
 
-NUMBERS = st.floats(-1e6, 1e6)
+NUMBERS = st.floats(-1e6, 1e6).map(lambda number: number + 0.0)  # without a zero below zero
 
 
 @st.composite
