@@ -86,6 +86,27 @@ def test_a_scope_that_cuts_spans_lies_between_those_inside_and_those_touched() -
     assert value.low <= value.estimate <= value.high
 
 
+def test_who_reports_often_is_thought_to_be_seen_in_a_part_of_the_time() -> None:
+    """Most vehicles have a row on most days: on one of them nearly all are there, not a thirtieth."""
+    which = VEHICLE < 60
+    names = [name for name, own in zip(NAMES, which, strict=True) if own]
+    few = members_of(Layout((), 5, "1mo"), LATITUDE[which], LONGITUDE[which], INSTANTS[which], names)
+    for where, own in (
+        ("time < '1970-01-11'", INSTANTS < 10 * DAY_US),
+        ("time < '1970-02-05'", INSTANTS < 35 * DAY_US),
+    ):
+        value = asked(f"SELECT CARDINALITY(vehicle) AS n WHERE {where}", replace(WHOLE, members=few))["n"]
+        truth = len(distinct(which & own))
+        assert value.low <= truth <= value.high
+        assert value.estimate == pytest.approx(truth, rel=0.25)
+
+
+def test_a_yes_of_a_scope_that_cuts_spans_says_so() -> None:
+    whole, cut = (asked(f"SELECT CONTAINS('v1') WHERE {where}") for where in ("location LIKE 'u0%'", "lat > 47.1"))
+    assert "cuts" not in whole.notes[0]
+    assert "of entities not there in the spans that the scope cuts" in cut.notes[0]
+
+
 def test_entities_are_counted_by_group_beside_other_statistics() -> None:
     answer = asked(
         "SELECT BUCKET('1mo') AS month, CELL(1) AS cell, COUNT(*) AS rows, CARDINALITY(vehicle) AS n, "

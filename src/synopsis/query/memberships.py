@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-from datasketches import compact_theta_sketch, theta_a_not_b, theta_intersection, theta_union
+from datasketches import theta_a_not_b, theta_intersection
 from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery, NotKept, UnknownFeature
@@ -24,12 +24,14 @@ from synopsis.query.finish import Found
 from synopsis.query.groups import Grouping, group
 from synopsis.query.predicates import EVERYTHING
 from synopsis.query.runs import Runs, picked
+from synopsis.query.scope import select
 from synopsis.query.scoping import Part
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import CERTAIN, P95, Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.members import Count, Members, Opened
 from synopsis.sketch.moments import Integers
+from synopsis.sketch.strands import Strands
 
 Answering = Callable[[Plan], Found]
 Planning = Callable[[Plan], Plan]
@@ -49,18 +51,16 @@ class Asking:
 
     def found(self) -> Found:
         """All statistics of the question, and its memberships. Cost: that of a question more for each of these."""
-        if not self.asked.memberships:
-            return self.answering(self.asked)
         main = self.answering(alone(self.asked, self.asked.parts, list(self.asked.statistics)))
         values: dict[Membership, Values] = {}
         notes: list[str] = []
         for each in self.asked.memberships:
-            values[each] = self._keys(each, main, notes) if each.keys else self._entities(each, main, notes)
+            values[each] = self._keys(each, main) if each.keys else self._entities(each, main, notes)
         return replace(main, memberships=values, notes=tuple(notes))
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
-    def _keys(self, each: Membership, main: Found, notes: list[str]) -> Values:
+    def _keys(self, each: Membership, main: Found) -> Values:
         """How many different keys have rows."""
         inner = tuple(key for key in self.asked.groups if not any(_is_finer(own, key) for own in each.keys)) + each.keys
         if any(_are_alike(one, other) for at, one in enumerate(inner) for other in inner[:at]):
@@ -120,10 +120,10 @@ class Asking:
         assert members is not None
         parts = each.scopes[0] if each.scopes else self.asked.parts
         found, opened = [], Opened(members)
-        for inside, touched, share in self._sides(parts, each, main, members):
-            least = count(opened, inside)
-            most = least if touched.size == inside.size else count(opened, touched)
-            middle = least.estimate + share * (most.estimate - least.estimate)
+        for side in self._sides(parts, each, main, members):
+            least = count(opened, side.inside)
+            most = count(opened, side.touched) if side.is_cut else least
+            middle = least.estimate + side.part(most.estimate) * (most.estimate - least.estimate)
             found.append(Count(middle, least.low, most.high))
         return _values(found)
 
@@ -137,20 +137,20 @@ class Asking:
         mark = members.marks.mark(each.text)
         parts = each.scopes[0] if each.scopes else self.asked.parts
         there = np.zeros(main.size, np.int64)
-        largest, opened = 0, Opened(members)
-        for at, (_, touched, _) in enumerate(self._sides(parts, each, main, members)):
-            marks = opened.marks_of(touched)
+        largest, opened, sides = 0, Opened(members), self._sides(parts, each, main, members)
+        for at, side in enumerate(sides):
+            marks = opened.marks_of(side.touched)
             largest = max(largest, marks.size)
             where = np.searchsorted(marks, mark)
             there[at] = where < marks.size and marks[where] == mark
         rate = members.marks.rate(largest)
-        notes.append(f"CONTAINS({each.text!r}): no is sure, and a yes is wrong for {rate:.2%} of entities not there")
+        spans = " in the spans that the scope cuts" if any(side.is_cut for side in sides) else ""
+        wrong = f"a yes is wrong for {rate:.2%} of entities not there{spans}"
+        notes.append(f"CONTAINS({each.text!r}): no is sure, and {wrong}")
         return Values(there, np.zeros_like(there), there, np.full(main.size, CERTAIN, np.int8))
 
-    def _sides(
-        self, parts: tuple[Part, ...], each: Membership, main: Found, members: Members
-    ) -> list[tuple[Integers, Integers, float]]:
-        """For each group of the answer the spans inside, the spans touched, and which share of the others is inside."""
+    def _sides(self, parts: tuple[Part, ...], each: Membership, main: Found, members: Members) -> list[_Side]:
+        """What each group of the answer has of the spans."""
         if any(part.condition != EVERYTHING for part in parts) or any(isinstance(k, Binned) for k in self.asked.groups):
             raise NotKept(
                 "entities are kept by place and time: ask without conditions on features and without BIN", *each.where
@@ -158,12 +158,49 @@ class Asking:
         grouping = group(replace(self.asked, parts=parts), members.spans)
         rows = main.rows_of(Found(grouping.size, grouping.keys, {}))
         inside, cut = (_by_group(runs) for runs in (grouping.groups.inside, grouping.groups.cut))
-        share = _shares(grouping)
-        nothing = np.empty(0, np.int64)
+        share, by_time = _shares(grouping), self._cuts_time_only(parts, members.spans)
+        nothing = _Side(np.empty(0, np.int64), np.empty(0, np.int64), 0.0, None)
         return [
-            (inside[row], np.union1d(inside[row], cut[row]), float(share[row])) if row >= 0 else (nothing, nothing, 0.0)
+            _Side(
+                inside[row],
+                np.union1d(inside[row], cut[row]),
+                float(share[row]),
+                int(members.spans.rows[cut[row]].sum()) if by_time else None,
+            )
+            if row >= 0
+            else nothing
             for row in rows
         ]
+
+    def _cuts_time_only(self, parts: tuple[Part, ...], spans: Strands) -> bool:
+        """Whether places are whole cells of spans."""
+        keys = [key.length * geohash.BITS_PER_CHARACTER for key in self.asked.groups if isinstance(key, CellKey)]
+        ever = (replace(part.scope, from_us=None, until_us=None) for part in parts)
+        return all(bits <= spans.layout.bits for bits in keys) and not any(
+            select(each, spans).cut.size for each in ever
+        )
+
+
+class _Side(NamedTuple):
+    """Spans of a group."""
+
+    inside: Integers
+    touched: Integers  #: with those inside
+    share: float  #: of those that are cut that is thought to be in scope
+    rows: int | None  #: of those that are cut, where it is time that cuts them
+
+    @property
+    def is_cut(self) -> bool:
+        return self.touched.size > self.inside.size
+
+    def part(self, number: float) -> float:
+        """Which part of so many in the spans touched is thought to be in scope.
+
+        Of places, as many as of space. In a part of the time one is seen that has rows there: whoever has many rows is
+        seen almost surely.
+        """
+        each = 1.0 if self.rows is None else max(self.rows / max(number, 1.0), 1.0)
+        return float(1.0 - (1.0 - self.share) ** each)
 
 
 def _by_group(runs: Runs) -> list[Integers]:
@@ -189,16 +226,14 @@ def _values(counts: list[Count]) -> Values:
 
 # --- several scopes ---------------------------------------------------------------------------------------------------
 
-_Side = tuple[Integers, Integers, float]
-
 
 def _in_common(members: Opened, sides: list[_Side]) -> tuple[Count, Count]:
     """Entities in all scopes: of the spans inside at least, of those touched at most."""
 
-    def shared(which: int) -> Count:
+    def shared(which: Literal[0, 1]) -> Count:
         both = theta_intersection()
         for side in sides:
-            both.update(members.sample_of(_spans(side, which)))
+            both.update(members.sample_of(side[which]))
         return Count.of_sample(both.get_result())
 
     return shared(0), shared(1)
@@ -207,23 +242,13 @@ def _in_common(members: Opened, sides: list[_Side]) -> tuple[Count, Count]:
 def _in_first(members: Opened, sides: list[_Side]) -> tuple[Count, Count]:
     """Entities in the first scope and none of the others."""
 
-    def rest(which: int) -> Count:
-        here = members.sample_of(_spans(sides[0], which))
-        there = _either([members.sample_of(_spans(side, 1 - which)) for side in sides[1:]])
+    def rest(which: Literal[0, 1]) -> Count:
+        here = members.sample_of(sides[0][which])
+        others = [side.inside if which else side.touched for side in sides[1:]]
+        there = members.sample_of(np.unique(np.concatenate(others)))
         return Count.of_sample(theta_a_not_b().compute(here, there))
 
     return rest(0), rest(1)
-
-
-def _either(samples: list[compact_theta_sketch]) -> compact_theta_sketch:
-    union = theta_union()
-    for sample in samples:
-        union.update(sample)
-    return union.get_result()
-
-
-def _spans(side: _Side, which: int) -> Integers:
-    return side[1] if which else side[0]
 
 
 def _between(least: Count, most: Count) -> Count:
