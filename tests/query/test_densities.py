@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.query.test_evaluate import WEATHER
-from tests.query.test_paths import KEPT, PLAIN, holds
+from tests.query.test_paths import KEPT, PLAIN, Data, holds
 
 from synopsis.core.errors import BadQuery
 from synopsis.query.evaluate import ask
@@ -67,10 +67,14 @@ def test_outliers_of_several_parts_are_those_of_their_common_mean():
     assert holds(value, int((np.abs(rows - rows.mean()) > 2 * rows.std()).sum()))
 
 
-@pytest.mark.parametrize("number", [0.0, float(np.median(TEMP[~np.isnan(TEMP)]))])
-def test_where_all_values_are_one_none_is_an_outlier(number):
-    feature, other = ("rain", "temp > 5") if number == 0.0 else ("temp", "rain >= 0")
-    assert PLAIN.query(f"SELECT OUTLIERS({feature}, 1) AS o WHERE {feature} = {number} AND {other}")["o"].estimate == 0
+@pytest.mark.parametrize("where", ["rain = 0.1", "rain = 0.1 AND temp > 5", "rain <= 0.1 AND lat > 0"])
+def test_where_all_values_are_one_none_is_an_outlier(where):
+    """Also where rounding puts their mean beside them, as that of many 0.1."""
+    data = Data()
+    data.values[1] = np.where(data.values[1] == 0.0, 0.1, data.values[1] + 1.1)
+    answer = data.remade().query(f"SELECT OUTLIERS(rain, 1) AS o, COUNT(*) AS n WHERE {where}")
+    assert answer["n"].estimate > 100
+    assert answer["o"].estimate == 0
 
 
 def test_outliers_of_strands_lie_between_what_extremes_show_and_what_chebyshev_allows():

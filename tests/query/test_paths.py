@@ -110,6 +110,11 @@ class Data:
             whole = made if whole is None else whole + made
         return whole
 
+    def remade(self):
+        """The same with a summary of the values as they are now."""
+        self.summary = self._summary(0.3, 1, 1_000, None)
+        return self
+
     def query(self, text):
         return ask(Strands.empty(self.layout), text, self.summary)
 
