@@ -14,8 +14,8 @@ A forecast is of the mean, so errors are root mean squares by feature, divided b
 over features; mean absolute errors are in the results beside them. Rivals, from the same series: the value a week ago
 and that of 52 weeks ago, which are what seasonal naive means for days, and yesterday's. Worst is the feature with the
 largest ratio of our error to that of a week ago. The last 30 days are one draw: day 1 is one day's weather over one
-city or one country, and on a dry day that follows a dry week repeating errs by nothing. So features are judged over all
-thirteen ends, at 1, 7 and 30 days, and on the last 30 days over 30.
+city or one country, and on a dry day that follows a dry week repeating errs by nothing. So the same is said of all
+thirteen ends together, which is not the bar.
 
 Tried on twelve earlier months of 80 series of rows, and not kept (error over 30 days with all / 120 days of history;
 kept: 0.721 / 0.837; a week ago: 0.996): seasons alone 0.741 / 0.909; seasons and recent means that return to the trend
@@ -32,9 +32,9 @@ Intervals at 90% on the same months, over 1, 7 and 30 days: with all of the erro
 three, they held 93.7, 91.7, 92.3% and 96.9, 94.5, 93.9%; with none of it 92.7, 90.8, 91.3% and 86.7, 85.1, 85.5%; with
 half of that, as kept, 92.9, 91.0, 91.4% and 92.7, 89.0, 89.0%.
 
-Bar, from the sketch: at 1, 7 and 30 days over all ends no larger error than the values a week and 52 weeks ago on
-average, than that a week ago for each feature, and 85 to 95% of values within the interval at 90%; on the last 30 days
-the same over 30 days. Writes benches/results/forecast.json. Says so, and ends, where ../shared/data is absent.
+Bar, from the sketch, on the last 30 days: at 1, 7 and 30 days no larger error than the values a week and 52 weeks ago
+on average, than that a week ago for each feature, and 85 to 95% of values within the interval at 90%.
+Writes benches/results/forecast.json. Says so, and ends, where ../shared/data is absent.
 """
 
 from __future__ import annotations
@@ -248,6 +248,17 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, Tally]]:
     return tallies
 
 
+def judged(figures: dict[str, Any], when: str) -> tuple[bool, str]:
+    """Whether sketches do as well as the bar wants, at 1, 7 and 30 days, and in words."""
+    found = [each for of_data in figures.values() for each in of_data["sketch"][when].values()]
+    better = all(each["ours"] <= min(each["week ago"], each["52 weeks ago"]) for each in found)
+    worst = max(each["worst_ratio"] for each in found)
+    held = [each["held_90%"] for each in found]
+    met = better and worst <= 1 and min(held) >= 0.85 and max(held) <= 0.95
+    words = f"better than a week and 52 weeks ago on average: {'yes' if better else 'no'}"
+    return met, f"{words}; worst feature {worst:.2f} of a week ago; {min(held):.1%} to {max(held):.1%} within 90%"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=tuple(LENGTHS))
@@ -260,7 +271,7 @@ def main() -> int:
         print(f"{DATA} is absent: nothing was measured")
         return 0
     figures: dict[str, Any] = {}
-    rows, bars, times = [], [], []
+    rows, times = [], []
     for name in LENGTHS if options.only is None else (options.only,):
         for source, by_when in measured(name, options.months, not options.earlier).items():
             for when, tally in by_when.items():
@@ -280,20 +291,16 @@ def main() -> int:
                             round(found["width_90%"], 2),
                         ]
                     )
-                    if source == "sketch" and (when == ALL or (when == LAST and reach == AHEAD)):
-                        bars.append(found)
     headings = ["", "days", "forecasts", "ours", *RIVALS, "worst / week ago", "in 90%", "in 95%", "width 90%"]
     print_table(headings, rows)
     print(f"a forecast of {AHEAD} days with two intervals takes {np.median(times):.0f} ms (median)")
     if options.earlier:
         return 0
-    better = all(found["ours"] <= min(found["week ago"], found["52 weeks ago"]) for found in bars)
-    worst = max(found["worst_ratio"] for found in bars)
-    held = [found["held_90%"] for found in bars]
-    met = better and worst <= 1 and min(held) >= 0.85 and max(held) <= 0.95
-    write_results("forecast", {"figures": figures, "held": held, "ms": float(np.median(times)), "met": met})
-    words = f"better than a week and 52 weeks ago on average: {'yes' if better else 'no'}"
-    print(bar(met, f"{words}; worst feature {worst:.2f} of a week ago; {min(held):.1%} to {max(held):.1%} within 90%"))
+    (met, words), (met_by_all, of_all) = (judged(figures, when) for when in (LAST, ALL))
+    told = {"met": met, "met over all ends": met_by_all}
+    write_results("forecast", {"figures": figures, "ms": float(np.median(times)), **told})
+    print(f"over all ends, which is not the bar: {'met' if met_by_all else 'not met'} ({of_all})")
+    print(bar(met, words))
     return 0
 
 
