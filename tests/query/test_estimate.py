@@ -330,7 +330,7 @@ def test_without_strata_there_is_nothing():
     strata = Strata(
         period=none,
         starts=np.empty((3, 0, BINS), np.uint8),
-        top=np.empty((3, 0), np.uint8),
+        ends=np.empty((3, 0, BINS), np.uint8),
         counts=np.empty((3, 0, BINS + 1), np.int64),
         tilt=np.empty((3, 0, BINS), np.int8),
         run_offset=np.zeros(1, np.int64),

@@ -19,7 +19,7 @@ from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, periods
 
 BINS = 15
 HOUR_US = 3_600_000_000
-COUNTS = ("period", "starts", "top", "counts", "tilt", "run_offset", "run_place", "run_first", "run_days", "day_rows")
+COUNTS = ("period", "starts", "ends", "counts", "tilt", "run_offset", "run_place", "run_first", "run_days", "day_rows")
 
 
 def rows(places=9, days=50, seed=0):

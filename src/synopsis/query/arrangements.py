@@ -18,12 +18,12 @@ BEST, WORST, COUNT, SUM, MEAN, EITHER = range(6)
 
 @compiled
 def binned(
-    starts: Codes, top: Codes, counts: Integers, chosen: Integers, edges: Floats, lowest: float, highest: float
+    starts: Codes, ends: Codes, counts: Integers, chosen: Integers, edges: Floats, lowest: float, highest: float
 ) -> tuple[Floats, Floats, Floats]:
     """Bins x chosen strata: counts (absent last), and the least and the greatest value of each bin; 0 where it is not
     used.
 
-    `starts` and `counts` are strata x bins. Fine bins lie between edges, from the lowest value to the highest.
+    `starts`, `ends` and `counts` are strata x bins. Fine bins lie between edges, from the lowest value to the highest.
     """
     strata, bins = chosen.size, starts.shape[1]
     rows, low, high = np.empty((bins + 1, strata)), np.zeros((bins, strata)), np.zeros((bins, strata))
@@ -31,8 +31,7 @@ def binned(
         stratum = chosen[to]
         for each in range(bins):
             rows[each, to] = counts[stratum, each]
-            begin = int(starts[stratum, each])
-            end = int(starts[stratum, each + 1]) if each + 1 < bins else int(top[stratum])
+            begin, end = int(starts[stratum, each]), int(ends[stratum, each])
             if end > begin:
                 first, last = min(begin, edges.size), min(end, edges.size + 1) - 1
                 low[each, to] = max(edges[first - 1], lowest) if first else lowest

@@ -19,6 +19,7 @@ from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
     from synopsis.query import influences, mixtures, slices
@@ -38,21 +39,21 @@ class Bins:
 
     axis: MassAxis
     starts: Codes  #: all strata x bins: fine codes
-    top: Codes
-    tilt: slices.Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
+    stops: Codes  #: one past the last
+    tilt: Tilts  #: the density at u in 0..1 of a bin's mass is 1 + tilt (2u - 1), in steps
     chosen: Integers  #: the stratum of every slot
     offset: Integers  #: groups + 1: where the slots of each begin
 
     @classmethod
     def of(cls, strata: Strata, position: int, axis: MassAxis, slots: Slots) -> Bins:
         """The bins of the feature that stands at `position` in these strata."""
-        own = (strata.starts[position], strata.top[position], strata.tilt[position])
+        own = (strata.starts[position], strata.ends[position], strata.tilt[position])
         return cls(axis, *own, slots.stratum, slots.offset)
 
     @property
-    def _own(self) -> tuple[Codes, Codes, slices.Tilts, Integers, Floats]:
+    def _own(self) -> tuple[Codes, Codes, Tilts, Integers, Floats]:
         """What `slices` takes first."""
-        return self.starts, self.top, self.tilt, self.chosen, self.axis.mass
+        return self.starts, self.stops, self.tilt, self.chosen, self.axis.mass
 
     def on_axis(self, ranges: Ranges) -> Floats:
         """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
@@ -95,7 +96,7 @@ class Bins:
 
     def ends(self, counts: Integers, covered: Floats, share: Floats) -> tuple[Floats, Floats]:
         """Groups: the least and the greatest value of bins that have rows in scope; infinite where there are none."""
-        own = (self.starts, self.top, self.chosen, self.offset, self.axis.low, self.axis.high)
+        own = (self.starts, self.stops, self.chosen, self.offset, self.axis.low, self.axis.high)
         low, high = slices.extremes(*own, counts, covered, share)
         return low, high
 

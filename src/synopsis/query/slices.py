@@ -7,23 +7,13 @@ absent values where they say so; `chosen` says which stratum each slot is.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS
+from synopsis.sketch.tilts import STEPS, Tilts
 
-Tilts = NDArray[np.int8]
-
-_TILT = TILT_LIMIT / TILT_STEPS
-
-
-@compiled
-def _ends(starts: Codes, top: Codes, stratum: int, each: int) -> tuple[int, int]:
-    """The fine codes from which and up to which a bin reaches."""
-    end = starts[stratum, each + 1] if each + 1 < starts.shape[1] else top[stratum]
-    return int(starts[stratum, each]), int(end)
+_TILT = 1.0 / STEPS
 
 
 @compiled
@@ -46,7 +36,7 @@ def _between(low: float, high: float, left: float, right: float, tilt: float) ->
 
 @compiled
 def shares(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
+    starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, ranges: Floats, nulls: float
 ) -> Floats:
     """Bins and absent: how much of each lies in ranges of the mass axis."""
     bins = starts.shape[1]
@@ -54,7 +44,7 @@ def shares(
     for number in range(chosen.size):
         stratum = chosen[number]
         for each in range(bins):
-            begin, end = _ends(starts, top, stratum, each)
+            begin, end = starts[stratum, each], ends[stratum, each]
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             share = 0.0
             for pair in range(ranges.shape[0]):
@@ -66,26 +56,26 @@ def shares(
 
 @compiled
 def below(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, offset: Integers, place: Floats
+    starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, offset: Integers, place: Floats
 ) -> Floats:
     """Bins: how much of each lies below a place on the mass axis, one for each group."""
     table = np.empty((chosen.size, starts.shape[1]))
     for group in range(offset.size - 1):
         for slot in range(offset[group], offset[group + 1]):
             for each in range(starts.shape[1]):
-                begin, end = _ends(starts, top, chosen[slot], each)
+                begin, end = starts[chosen[slot], each], ends[chosen[slot], each]
                 slope = tilt[chosen[slot], each] * _TILT
                 table[slot, each] = _below(place[group], mass[begin], mass[end], slope)
     return table
 
 
 @compiled
-def between(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, low: float, high: float) -> Floats:
+def between(starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, low: float, high: float) -> Floats:
     """Bins: how much of each lies between two places on the mass axis."""
     table = np.empty((chosen.size, starts.shape[1]))
     for number in range(chosen.size):
         for each in range(starts.shape[1]):
-            begin, end = _ends(starts, top, chosen[number], each)
+            begin, end = starts[chosen[number], each], ends[chosen[number], each]
             table[number, each] = _between(low, high, mass[begin], mass[end], tilt[chosen[number], each] * _TILT)
     return table
 
@@ -93,7 +83,7 @@ def between(starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floa
 @compiled
 def extremes(
     starts: Codes,
-    top: Codes,
+    ends: Codes,
     chosen: Integers,
     offset: Integers,
     low: Floats,
@@ -110,7 +100,7 @@ def extremes(
             stratum = chosen[slot]
             for each in range(starts.shape[1]):
                 if covered[slot] * counts[stratum, each] * share[slot, each] > 0.0:
-                    begin, end = _ends(starts, top, stratum, each)
+                    begin, end = starts[stratum, each], ends[stratum, each]
                     lowest, highest = min(lowest, begin), max(highest, end)
         if highest > lowest:
             least[group], greatest[group] = low[lowest], high[highest - 1]
@@ -120,7 +110,7 @@ def extremes(
 @compiled
 def pieces(
     starts: Codes,
-    top: Codes,
+    ends: Codes,
     tilt: Tilts,
     chosen: Integers,
     axis: Floats,
@@ -140,7 +130,7 @@ def pieces(
                 own = mass[slot, each]
                 if not own > 0.0:
                     continue
-                begin, end = _ends(starts, top, chosen[slot], each)
+                begin, end = starts[chosen[slot], each], ends[chosen[slot], each]
                 left, right = axis[begin], axis[end]
                 if ranges.shape[0] == 1:
                     low[at], weight[at] = max(left, ranges[0, 0]), own
@@ -175,7 +165,7 @@ def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
 
 @compiled
 def measured(
-    starts: Codes, top: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
+    starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
 ) -> Floats:
     """Bins: the share in the ranges, the mean and the variance of the values there.
 
@@ -191,7 +181,7 @@ def measured(
     for number in range(chosen.size):
         stratum = chosen[number]
         for each in range(bins):
-            begin, end = _ends(starts, top, stratum, each)
+            begin, end = starts[stratum, each], ends[stratum, each]
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             width = right - left if right > left else 1.0
             flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)

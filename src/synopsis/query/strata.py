@@ -121,7 +121,7 @@ class Histogram:
     @classmethod
     def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int, chosen: Integers) -> Histogram:
         """What the chosen strata of a summary count of a feature, which stands at `position` in them."""
-        own = (strata.starts[position], strata.top[position], strata.counts[position], chosen)
+        own = (strata.starts[position], strata.ends[position], strata.counts[position], chosen)
         ends = (scales.quantizers[feature].edges, float(scales.low[feature]), float(scales.high[feature]))
         rows, low, high = arrangements.binned(*(*own, *ends))
         counts, absent = rows[:-1], rows[-1]

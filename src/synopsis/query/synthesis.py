@@ -37,8 +37,9 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata, bin_codes
+from synopsis.sketch.strata import Strata, bin_codes
 from synopsis.sketch.summary import WHEREABOUTS
+from synopsis.sketch.tilts import STEPS
 
 Booleans = NDArray[np.bool_]
 
@@ -256,7 +257,7 @@ def _within_bins(
     starts, ends = bin_codes(strata, position)
     absent = code == strata.bins
     code = np.where(absent, 0, code)
-    tilt = strata.tilt[position][stratum, code] * (TILT_LIMIT / TILT_STEPS)
+    tilt = strata.tilt[position][stratum, code] / STEPS
     left, right = axis.mass[starts[stratum, code]], axis.mass[ends[stratum, code]]
     # The share of a bin below u is u + tilt (u^2 - u).
     tilted = np.abs(tilt) > 1e-9

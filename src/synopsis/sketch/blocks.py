@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch import tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.packing import LINE, TABLE, packed, plain_bytes, unpacked
@@ -99,7 +100,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
     return Strata(
         period=period,
         starts=np.stack([each[0] for each in bins]),
-        top=np.stack([each[1] for each in bins]),
+        ends=np.stack([each[1] for each in bins]),
         counts=np.stack([each[2] for each in bins]),
         tilt=np.stack([each[3] for each in bins]),
         run_offset=np.append(0, np.cumsum(runs)),
@@ -160,9 +161,9 @@ def opened_within(
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:
     """Bins change little from stratum to stratum: strata run along the last axis, differences along the first."""
-    ends = np.concatenate((strata.starts[feature], strata.top[feature][:, None]), axis=1).T.astype(np.int16)
-    widths = packed(np.diff(ends, axis=0, prepend=0).astype(np.uint8))
-    tilt = packed(strata.tilt[feature].T)
+    begins, numbers = tilts.numbered(strata.starts[feature], strata.ends[feature], strata.tilt[feature])
+    widths = packed(np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8))
+    tilt = packed(numbers.T)
     counts = packed(strata.counts[feature].T)
     sizes = len(widths).to_bytes(4, "little") + len(tilt).to_bytes(4, "little")
     return sizes + widths + tilt + counts
@@ -170,7 +171,7 @@ def _closed_bins(strata: Strata, feature: int) -> bytes:
 
 def _opened_bins(frame: bytes) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
     first, second = (int.from_bytes(frame[at : at + 4], "little") for at in (0, 4))
-    ends = np.cumsum(unpacked(frame[8 : 8 + first]), axis=0, dtype=np.uint8)
-    tilt = unpacked(frame[8 + first : 8 + first + second]).T.astype(np.int8)
-    counts = unpacked(frame[8 + first + second :]).T.astype(np.int64)
-    return ends[:-1].T, ends[-1], counts, tilt
+    begins = np.cumsum(unpacked(frame[8 : 8 + first]), axis=0, dtype=np.uint8)
+    numbers = unpacked(frame[8 + first : 8 + first + second]).T.astype(np.int8)
+    starts, ends, tilt = tilts.read(begins.T, numbers)
+    return starts, ends, unpacked(frame[8 + first + second :]).T.astype(np.int64), tilt

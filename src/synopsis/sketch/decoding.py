@@ -15,6 +15,7 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.tallies import DAY_US
+from synopsis.sketch.tilts import CUTS, STEPS
 
 Bytes = NDArray[np.uint8]
 
@@ -153,7 +154,7 @@ def decoded(
             days, paths = days + sizes[each, 1], paths + sizes[each, 2]
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)
-    top = np.empty((features.size, strata), np.uint8)
+    ends = np.empty((features.size, strata, bins), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)
     tilt = np.empty((features.size, strata, bins), np.int8)
     run_offset = np.zeros(strata + 1, np.int64)
@@ -178,13 +179,16 @@ def decoded(
                     day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
                     day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
                 for feature in range(features.size):
-                    own, end = keys + HEADS + BINS * feature, 0
+                    own = keys + HEADS + BINS * feature
+                    end = _number(numbers, parts, own, 0, stratum)
                     for each in range(bins):
-                        end += _number(numbers, parts, own, each, stratum)
-                        starts[feature, to, each] = end
-                        tilt[feature, to, each] = _number(numbers, parts, own + 1, each, stratum)
+                        start, shape = end, _number(numbers, parts, own + 1, each, stratum)
+                        end += _number(numbers, parts, own, each + 1, stratum)
+                        starts[feature, to, each] = start
+                        is_cut = shape > STEPS
+                        ends[feature, to, each] = start - (start - end >> CUTS[shape - STEPS - 1]) if is_cut else end
+                        tilt[feature, to, each] = 0 if is_cut else shape
                         counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
-                    top[feature, to] = end + _number(numbers, parts, own, bins, stratum)
                     counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
                 for row in range(needed.size):
                     feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
@@ -201,7 +205,7 @@ def decoded(
     for feature in range(features.size):
         for each in range(paths):
             codes[feature, each] = known[row_of[features[feature]], each]
-    return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
+    return period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
 
 
 @compiled

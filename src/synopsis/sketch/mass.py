@@ -55,7 +55,7 @@ class MassAxis:
             np.where(seen, np.maximum(low, mean - reach), low),
             np.where(seen, np.minimum(high, mean + reach), high),
         )
-        square = mean**2 + np.maximum((high - low) ** 2 - step**2, 0.0) / 12
+        square = mean**2 + scales.variances[feature]
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2
         totals = (share * mean, share * square, share * mean * middle, share * square * middle)
@@ -65,11 +65,6 @@ class MassAxis:
     def first(self) -> Floats:
         """Running total of values."""
         return np.asarray(self.totals[0])
-
-    @property
-    def first_moment(self) -> Floats:
-        """Running total of values times their place on the axis."""
-        return np.asarray(self.totals[2])
 
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
@@ -88,11 +83,13 @@ class MassAxis:
         found = low + min(max((mass - begin) / (end - begin), 0.0), 1.0) * (high - low)
         return round(found / self.step) * self.step if self.step else found
 
-    def flat_mean(self, starts: Integers, ends: Integers) -> tuple[Floats, Floats]:
-        """Of runs of fine bins: the mean of all rows there, and what a slope of 1 adds to it."""
+    def moments(self, starts: Integers, ends: Integers, power: int = 0) -> tuple[Floats, Floats]:
+        """Of runs of fine bins: the mean of the values of all rows there, and what a slope of 1 adds to it.
+
+        Or of their squares, where `power` is 1.
+        """
         width = self.mass[ends] - self.mass[starts]
-        total = self.first[ends] - self.first[starts]
-        moment = self.first_moment[ends] - self.first_moment[starts]
+        total, moment = (self.totals[at][ends] - self.totals[at][starts] for at in (power, power + 2))
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = total / width
             return mean, 2 * (moment - self.mass[starts] * total) / width**2 - mean

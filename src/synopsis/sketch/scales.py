@@ -39,8 +39,9 @@ class Scales:
 
     quantizers: tuple[Quantizer, ...]  #: their edges lie where ticks begin
     ticks: tuple[Ticks, ...]
-    means: tuple[Shorts, ...]  #: the mean of the values in each fine bin, as far as the fit knew them
-    masses: tuple[Shorts, ...]  #: the share of the values in each fine bin, likewise
+    means: tuple[Shorts, ...]  #: the mean of the values in each fine bin, as far as they are known
+    variances: tuple[Shorts, ...]  #: their variance, likewise
+    masses: tuple[Shorts, ...]  #: the share of the values in each fine bin, as the fit knew them
     steps: Floats  #: the grid that each feature's values lie on, as 0.1; 0 where they lie on none
     low: Floats  #: the lowest value of each feature; +inf where there is none
     high: Floats
@@ -67,14 +68,14 @@ class Scales:
             quantizers.append(found)
             ticks.append(tick)
         moments = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
-        means, masses = (tuple(_short(each[part]) for each in moments) for part in (0, 1))
-        return cls(tuple(quantizers), tuple(ticks), means, masses, steps, low, high)
+        means, variances, masses = (tuple(shorts(each[part]) for each in moments) for part in range(3))
+        return cls(tuple(quantizers), tuple(ticks), means, variances, masses, steps, low, high)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         edges = sum(each.edges.nbytes + each.atoms.nbytes for each in self.quantizers)
-        shares = sum(each.nbytes for each in (*self.means, *self.masses))
+        shares = sum(each.nbytes for each in (*self.means, *self.variances, *self.masses))
         return edges + shares + self.steps.nbytes + self.low.nbytes + self.high.nbytes
 
     def code_of_tick(self, feature: int) -> Codes:
@@ -113,6 +114,7 @@ class Scales:
             tuple(self.quantizers[at] for at in which),
             tuple(self.ticks[at] for at in which),
             tuple(self.means[at] for at in which),
+            tuple(self.variances[at] for at in which),
             tuple(self.masses[at] for at in which),
             *(each[list(which)] for each in (self.steps, self.low, self.high)),
         )
@@ -129,7 +131,7 @@ class Scales:
         return replace(self, low=wider[0], high=wider[1])
 
 
-def _short(numbers: Floats) -> Shorts:
+def shorts(numbers: Floats) -> Shorts:
     """Numbers of 32 bits; those that are larger than any become the largest."""
     most = float(np.finfo(np.float32).max)
     return np.clip(numbers, -most, most).astype(np.float32)
@@ -178,15 +180,23 @@ def fine_quantizer(
 
 def fine_moments(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None, quantizer: Quantizer
-) -> tuple[Floats, Floats]:
-    """The mean of the values in each bin, half-way between its ends where there are none; and its share of them."""
+) -> tuple[Floats, Floats, Floats]:
+    """The mean and the variance of the values in each bin, and its share of them.
+
+    Where there are none, values are thought to be anywhere in it; and a few tell less of their variance than of their
+    mean.
+    """
     mass = np.ones(values.size) if weights is None else weights
     codes = quantizer.codes(values)
     total = np.bincount(codes, mass, minlength=quantizer.bins)
     low, high = quantizer.bounds(np.arange(quantizer.bins), low=quantizer.low, high=quantizer.high)
     with np.errstate(invalid="ignore"):
         mean = np.bincount(codes, mass * values, minlength=quantizer.bins) / total
-    return np.where(total > 0, mean, (low + high) / 2), total / max(total.sum(), 1.0)
+    mean = np.where(total > 0, mean, low / 2 + high / 2)
+    with np.errstate(over="ignore"):
+        squares = np.bincount(codes, mass * (values - mean[codes]) ** 2, minlength=quantizer.bins)
+        usual = (high - low) ** 2 / 12
+    return mean, (squares + usual) / (total + 1.0), total / max(total.sum(), 1.0)
 
 
 def grid_step(values: NDArray[np.float64]) -> float:

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch import tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.tallies import DAY_US, Tallies
+from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
@@ -38,10 +40,6 @@ ATOM_SHARE = 0.2
 #: Mass of the outermost bins and of their neighbours, in fair shares: a tail of equal mass would be far too wide.
 TAIL_SHARES = (0.15, 0.5)
 
-#: A bin's density, beside that of all rows, rises or falls linearly; its slope is kept in so many steps either way.
-TILT_STEPS, TILT_LIMIT = 3, 1.0
-
-
 #: Microseconds that no instant is away from 1970.
 _EVER = 1 << 62
 
@@ -54,10 +52,10 @@ class Strata:
     """Strata with their runs, days, bins and paths."""
 
     period: Integers  #: strata: ordinal of the period
-    starts: Codes  #: features x strata x bins: the first fine code of each bin; those not used repeat `top`
-    top: Codes  #: features x strata: one past the last fine code seen
+    starts: Codes  #: features x strata x bins: the first fine code of each bin; those not used follow the last
+    ends: Codes  #: features x strata x bins: one past the last fine code that may have rows; of those not used `starts`
     counts: Integers  #: features x strata x (bins + 1): rows in each bin, and absent
-    tilt: NDArray[np.int8]  #: features x strata x bins: slope of the density within each bin
+    tilt: Tilts  #: features x strata x bins: slope of the density within each bin
     run_offset: Integers  #: strata + 1: where each stratum's runs begin
     run_place: Integers  #: runs: position of the place in the sketch's table
     run_first: Integers  #: runs: ordinal of the first day
@@ -131,7 +129,7 @@ class Strata:
         return Strata(
             period=self.period[strata],
             starts=self.starts[:, strata],
-            top=self.top[:, strata],
+            ends=self.ends[:, strata],
             counts=self.counts[:, strata],
             tilt=self.tilt[:, strata],
             run_offset=_ends(np.diff(self.run_offset)[strata]),
@@ -155,7 +153,7 @@ class Strata:
         return cls(
             **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days")},
             **{name: chained(name) for name in ("day_rows", "day_kept")},
-            **{name: chained(name, 1) for name in ("starts", "top", "counts", "tilt", "codes")},
+            **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
             run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
         )
 
@@ -200,12 +198,12 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
     key = _flat(stratum, tallies.day_place, day, tallies)
     own = _flat(tallies.kept_stratum[begins], tallies.kept_place[begins], kept_day[begins], tallies)
     day_kept[at[np.searchsorted(key, own)]] = np.diff(np.append(begins, kept_day.size))
-    plain = Strata(
+    return Strata(
         period=tallies.period,
         starts=np.stack([part.starts for part in parts]),
-        top=np.stack([part.top for part in parts]),
+        ends=np.stack([part.ends for part in parts]),
         counts=np.stack([part.counts for part in parts]),
-        tilt=np.zeros((len(parts), tallies.period.size, bins), np.int8),
+        tilt=np.stack([part.tilt for part in parts]),
         run_offset=np.searchsorted(stratum[first], np.arange(tallies.period.size + 1)),
         run_place=place[first],
         run_first=day[first],
@@ -216,7 +214,6 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
-    return replace(plain, tilt=np.stack([_tilted(part.mean, plain, scales, k) for k, part in enumerate(parts)]))
 
 
 def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies) -> Integers:
@@ -228,8 +225,7 @@ def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies) -
 
 def bin_codes(strata: Strata, position: int) -> tuple[Integers, Integers]:
     """Strata x bins: the first fine code of each bin, and one past its last; equal where a bin is not used."""
-    starts, top = strata.starts[position].astype(np.int64), strata.top[position].astype(np.int64)
-    return starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1)
+    return strata.starts[position].astype(np.int64), strata.ends[position].astype(np.int64)
 
 
 def bin_ranges(strata: Strata, scales: Scales, feature: int, position: int | None = None) -> tuple[Floats, Floats]:
@@ -251,26 +247,24 @@ class _Binned:
     """One feature's bins in every stratum."""
 
     starts: Codes
-    top: Codes
+    ends: Codes
+    tilt: Tilts
     bin_of: Codes  #: strata x fine codes, absent among them
     counts: Integers  #: strata x (bins + 1)
-    mean: Floats  #: strata x bins: of the values, as far as fine bins tell; NaN where there are none
 
 
 def _binned(tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int) -> _Binned:
     fine = scales.quantizers[feature].bins
     mass = tallied[:, :fine].astype(np.int64)
     begins = _begins(mass, bins)
-    starts, top = _compacted(begins, mass, bins)
+    starts, following = _compacted(begins, mass, bins)
     bin_of = np.full(tallied.shape, bins, np.uint8)
     bin_of[:, :fine] = np.maximum(np.cumsum(begins, axis=1) - 1, 0)
     key = (np.arange(len(mass))[:, None] * bins + bin_of[:, :fine]).reshape(-1)
     counts = np.bincount(key, mass.reshape(-1), len(mass) * bins).reshape(-1, bins)
-    total = np.bincount(key, (mass * scales.means[feature].astype(np.float64)).reshape(-1), len(mass) * bins)
-    with np.errstate(invalid="ignore"):
-        mean = total.reshape(-1, bins) / counts
+    ends, tilt = tilts.fitted(MassAxis.of(scales, feature), starts, following, mass)
     counts = np.concatenate((counts, tallied[:, ABSENT:].astype(np.float64)), axis=1).astype(np.int64)
-    return _Binned(starts, top, bin_of, counts, mean)
+    return _Binned(starts.astype(np.uint8), ends.astype(np.uint8), tilt, bin_of, counts)
 
 
 def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
@@ -291,14 +285,12 @@ def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
     marks[:, :-1] |= atoms
     marks[:, 1:] |= atoms
     marks[:, 0] = True
-    # A bin begins at the next fine bin that holds anything; behind an atom at once, so that nothing else joins it.
-    run = np.cumsum(marks[:, :-1], axis=1)
-    above = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
-    holds = (mass > 0) | (np.pad(atoms, ((0, 0), (1, 0)))[:, :-1] & (above > 0))
+    # A bin begins at the next fine bin that holds anything.
+    run, holds = np.cumsum(marks[:, :-1], axis=1), mass > 0
     before = np.maximum.accumulate(np.where(holds, run, 0), axis=1)
     before = np.concatenate((np.zeros((strata, 1), before.dtype), before[:, :-1]), axis=1)
     few = np.count_nonzero(mass, axis=1, keepdims=True) <= bins  # then each fine bin that holds anything has its own
-    return np.where(few, mass > 0, holds & (run > before))
+    return np.where(few, holds, holds & (run > before))
 
 
 def _thresholds(bins: int) -> Floats:
@@ -313,23 +305,12 @@ def _thresholds(bins: int) -> Floats:
     return table
 
 
-def _compacted(begins: NDArray[np.bool_], mass: Integers, bins: int) -> tuple[Codes, Codes]:
-    """Where bins begin as a list a stratum, filled up with the top."""
+def _compacted(begins: NDArray[np.bool_], mass: Integers, bins: int) -> tuple[Integers, Integers]:
+    """Where bins begin and the next ones do, by stratum; one past the last fine code seen where there is none."""
     holds = mass > 0
     top = np.where(holds.any(axis=1), mass.shape[1] - np.argmax(holds[:, ::-1], axis=1), 0)
     starts = np.repeat(top[:, None], bins, axis=1)
     stratum, code = np.nonzero(begins)
     position = np.cumsum(begins, axis=1)[stratum, code] - 1
     starts[stratum, position] = code
-    return starts.astype(np.uint8), top.astype(np.uint8)
-
-
-def _tilted(mean: Floats, strata: Strata, scales: Scales, feature: int) -> NDArray[np.int8]:
-    """The slope that gives each bin its mean, in steps."""
-    starts, ends = bin_codes(strata, feature)
-    axis = MassAxis.of(scales, feature)
-    flat, slope = axis.flat_mean(starts, ends)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tilt = (mean - flat) / slope
-    steps = np.round(np.clip(np.nan_to_num(tilt, posinf=0.0, neginf=0.0) / TILT_LIMIT, -1, 1) * TILT_STEPS)
-    return np.asarray(steps, np.int8)
+    return starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1)

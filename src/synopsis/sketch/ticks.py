@@ -56,6 +56,24 @@ class Ticks:
             found += (values >= atom).astype(np.int64) + (values > atom)
         return np.where(np.isnan(values), ABSENT_TICK, np.minimum(found, _HIGHEST))
 
+    def middles(self) -> Floats:
+        """The middle of the values of each tick, as far as there are any: those of atoms are these.
+
+        >>> Ticks(0.0, 1.0, (2.5,)).middles()[:6].tolist()
+        [0.5, 1.5, 2.25, 2.5, 2.75, 3.5]
+        """
+        atoms = np.array(self.atoms)
+        own = self.of(atoms)
+        tick = np.arange(_HIGHEST + 1)
+        passed = np.searchsorted(own, tick, side="right")  # atoms at or below
+        steps = tick - 2 * passed
+        ends = np.concatenate(((-np.inf,), atoms, (np.inf,)))
+        begin = np.maximum(self.origin + steps * self.step, ends[passed])
+        end = np.minimum(self.origin + (steps + 1) * self.step, ends[passed + 1])
+        found = begin / 2 + np.maximum(begin, end) / 2
+        found[own] = atoms
+        return np.asarray(found)
+
     def snapped(self, edges: Floats) -> Floats:
         """Edges moved to the nearest place where a tick begins; those around atoms stay."""
         around = np.concatenate((np.array(self.atoms), np.nextafter(np.array(self.atoms), np.inf)))

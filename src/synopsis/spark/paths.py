@@ -1,6 +1,7 @@
 """Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
 
     rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
+                                                   ├▶ sums in fine bins ─▶ those of all rows
                                                    └▶ meetings of each partition ─▶ by cell ─▶ those of all rows
 
 What moves to Python is a position, a time and four features an integer; what moves between executors are tallies and
@@ -25,11 +26,12 @@ from pyspark.sql import functions as sf
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
 from synopsis.sketch import blocks
-from synopsis.sketch.budget import Cost, Probe, chosen, even_choice, tallied, whereabouts
+from synopsis.sketch.budget import Probe, chosen, even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.fine import FineSums
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
-from synopsis.sketch.moments import Floats
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import MOST_FINE, Codes, Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
@@ -70,7 +72,7 @@ _PATHS_OF_A_TASK = 200_000
 _REGION_BITS = 10
 
 #: Fine bins take a part of the budget that is one of so many; and each so many bytes.
-_SHARE_OF_SCALES, _FINE_BIN_BYTES = 8, 16
+_SHARE_OF_SCALES, _FINE_BIN_BYTES = 8, 20
 
 #: The ends of latitude and longitude within a cell, and of the time of day.
 _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))
@@ -85,6 +87,29 @@ class Statistics:
     outcome: Outcome
     low: Floats  #: of the features
     high: Floats
+
+
+@dataclass(frozen=True)
+class PathPlan:
+    """How rows become strata and paths."""
+
+    layout: PathLayout
+    scales: Scales
+    contexts: Contexts
+    sample: FineSums | None  #: of the rows that the scales were fitted to; None where another batch has settled them
+    met: Grain | None  #: of meetings, where there are any
+
+    @classmethod
+    def of(cls, summary: Summary) -> PathPlan:
+        """That of a summary that is there."""
+        met = None if summary.meetings is None else summary.meetings.grain
+        return cls(summary.layout, summary.scales, summary.contexts, None, met)
+
+    def fits(self, summary: Summary) -> bool:
+        """Whether a summary was made in this way."""
+        same = self.scales.quantizers == summary.scales.quantizers and self.layout == summary.layout
+        lacks = self.met is None and summary.meetings is not None
+        return same and not lacks and np.array_equal(self.contexts.centres, summary.contexts.centres)
 
 
 def statistics(observed: Observations) -> Statistics:
@@ -111,11 +136,8 @@ def statistics(observed: Observations) -> Statistics:
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
 
 
-def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> tuple[Cost | None, Grain | None]:
-    """Scales, contexts and layout for these rows within a budget, and the grain of meetings. One pass for a sample.
-
-    None where the budget is too small for a layout, or its share for meetings.
-    """
+def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
+    """What to make of these rows; None where the budget is too small for a layout. One pass for a sample."""
     rows = max(found.outcome.rows, 1)
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
@@ -131,23 +153,13 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     probe = partial(_probed, low=found.low, high=found.high, memory=memory, room=int(memory * SHARE), rows=rows)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
-    cost, met = pickle.loads(made["plan"][0].as_py())
-    return cost, met
+    found_plan: PathPlan | None = pickle.loads(made["plan"][0].as_py())
+    return found_plan
 
 
-def summarised(
-    observed: Observations,
-    spec: Spec,
-    scales: Scales,
-    contexts: Contexts,
-    layout: PathLayout,
-    met: Grain | None,
-    expected: int,
-) -> Summary:
-    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
-
-    `met` is the grain of the meetings, if there are any.
-    """
+def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int) -> Summary:
+    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies."""
+    layout, scales, contexts = how.layout, how.scales, how.contexts
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
     ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
@@ -161,8 +173,8 @@ def summarised(
         _local_us(spec).alias("local_us"),
         *(column.alias(f"ticks_{at}") for at, column in enumerate(packed)),
     )
-    tally = partial(_tallied, scales=scales, layout=layout, met=met)
-    pack = partial(_packed, scales=scales, contexts=contexts, layout=layout)
+    tally = partial(_tallied, how=how)
+    pack = partial(_packed, how=how)
     with jobs.settings(observed.frame.sparkSession, _BATCH):
         tallies = rows.mapInArrow(tally, "region bigint, tallies binary")
         # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
@@ -172,7 +184,10 @@ def summarised(
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
     whole = reduce(add, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty)
     meetings = [part for part in parts if isinstance(part, Meetings)]
-    return replace(whole, meetings=Meetings.joined(meetings) if meetings else None)
+    sums = [part for part in parts if isinstance(part, FineSums)]
+    if sums and how.sample is not None:
+        scales = reduce(FineSums.__add__, sums).informing(scales, how.sample)
+    return replace(whole, scales=scales, meetings=Meetings.joined(meetings) if meetings else None)
 
 
 def _south_west(part: Summary) -> int:
@@ -220,10 +235,14 @@ def _probed(
     fine = int(np.clip(memory // (_SHARE_OF_SCALES * _FINE_BIN_BYTES * (len(low) + WHEREABOUTS)), 32, MOST_FINE))
     own = Scales.fit(values[:, in_scales], fine, low, high)
 
+    def known_of(place_bits: int | None) -> Floats:
+        if place_bits is None:
+            return values
+        return np.concatenate((values, whereabouts(latitude, longitude, local_us, place_bits)))
+
     def probe(which: NDArray[np.bool_], place_bits: int | None = None) -> Probe:
-        known, scales = values, own
+        known, scales = known_of(place_bits), own
         if place_bits is not None:
-            known = np.concatenate((values, whereabouts(latitude, longitude, local_us, place_bits)))
             ends = np.append(low, _WHEREABOUTS_LOW), np.append(high, _WHEREABOUTS_HIGH)
             scales = Scales.fit(known[:, in_scales], fine, *ends)
         codes = scales.codes(known[:, which])
@@ -236,7 +255,11 @@ def _probed(
     grain = met.grain if met else None
     if grain is not None and cost is not None and cost.layout.place_bits is not None:  # spans hold whole places
         grain = replace(grain, bits=min(grain.bits, cost.layout.place_bits))
-    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps((cost, grain))]})
+    found = None
+    if cost is not None:
+        sample = FineSums.of_values(cost.scales, known_of(cost.layout.place_bits)[:, in_scales])
+        found = PathPlan(cost.layout, cost.scales, cost.contexts, sample, grain)
+    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(found)]})
 
 
 def _meetings_of(probe: Probe, room: int) -> Planned | None:
@@ -250,26 +273,25 @@ def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
 
 
-def _tallied(
-    batches: Iterator[pa.RecordBatch], *, scales: Scales, layout: PathLayout, met: Grain | None
-) -> Iterator[pa.RecordBatch]:
+def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.RecordBatch]:
     """One partition's rows into tallies, a row for every region, and meetings, a row for some of their cells.
 
     Memory is bounded by what is gathered at once.
     """
+    scales = how.scales
     tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
-    gathered = _Gathered()
+    gathered = _Gathered(scales)
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
-            gathered.add(waiting, tables, layout, met)
+            gathered.add(waiting, tables, how)
             waiting = []
         if gathered.size > _MOST_MASS:
             yield from gathered.passed_on()
-            gathered = _Gathered()
+            gathered = _Gathered(scales)
     if waiting:
-        gathered.add(waiting, tables, layout, met)
+        gathered.add(waiting, tables, how)
     yield from gathered.passed_on()
 
 
@@ -277,11 +299,16 @@ def _tallied(
 class _Gathered:
     """What one partition has found so far."""
 
+    scales: Scales
     tallies: list[Tallies] = field(default_factory=list)
     meetings: list[Meetings] = field(default_factory=list)
     size: int = 0  #: bytes of counts
+    ticks: Integers = field(init=False)  #: features x ticks: rows
 
-    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], layout: PathLayout, met: Grain | None) -> None:
+    def __post_init__(self) -> None:
+        self.ticks = np.zeros((len(self.scales.ticks), ABSENT_TICK + 1), np.int64)
+
+    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], how: PathPlan) -> None:
         """Rows more. Cost: two sorts of them, a pass over their codes, and one for each pair of features."""
         table = pa.Table.from_batches(batches)
         latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
@@ -290,11 +317,12 @@ class _Gathered:
             packed, at = divmod(k, _PER_INTEGER)
             ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
             fine[k] = codes[ticks]
-        kept = even_choice(latitude, longitude, local_us, fine, layout)
-        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, layout))
+            self.ticks[k] += np.bincount(ticks, minlength=ABSENT_TICK + 1)
+        kept = even_choice(latitude, longitude, local_us, fine, how.layout)
+        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, how.layout))
         self.size += self.tallies[-1].mass.nbytes
-        if met is not None:
-            self.meetings.append(Meetings.of(met, latitude, longitude, local_us, fine))
+        if how.met is not None:
+            self.meetings.append(Meetings.of(how.met, latitude, longitude, local_us, fine))
 
     def passed_on(self) -> Iterator[pa.RecordBatch]:
         """All of it, by where it goes."""
@@ -306,41 +334,43 @@ class _Gathered:
         region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
         for each in np.unique(region):
             yield _sent(int(each), whole.of_places(region == each))
+        yield _sent(-1, FineSums.of(self.scales, self.ticks))
         if self.meetings:
             met = Meetings.joined(self.meetings)
             for turn in range(_MEETING_TASKS):
                 yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
 
 
-def _sent(to: int, part: Tallies | Meetings) -> pa.RecordBatch:
-    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings below."""
+def _sent(to: int, part: Tallies | Meetings | FineSums) -> pa.RecordBatch:
+    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings and sums below."""
     plain = pickle.dumps(part, protocol=5)
     packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
     return pa.RecordBatch.from_pydict({"region": pa.array([to]), "tallies": pa.array([packed], pa.binary())})
 
 
-def _packed(
-    batches: Iterator[pa.RecordBatch], *, scales: Scales, contexts: Contexts, layout: PathLayout
-) -> Iterator[pa.RecordBatch]:
-    """All tallies of some regions into blocks, neighbours together; all meetings of some cells into one."""
+def _packed(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.RecordBatch]:
+    """All tallies of some regions into blocks, neighbours together; all meetings of some cells, and sums, into one."""
     parts = [_unpacked(part) for batch in batches for part in batch["tallies"].to_pylist()]
     tallied = [part for part in parts if isinstance(part, Tallies)]
     meetings = [part for part in parts if isinstance(part, Meetings)]
-    found: list[Summary | Meetings] = [Meetings.joined(meetings)] if meetings else []
+    sums = [part for part in parts if isinstance(part, FineSums)]
+    found: list[Summary | Meetings | FineSums] = [Meetings.joined(meetings)] if meetings else []
+    found += [reduce(FineSums.__add__, sums)] if sums else []
     if tallied:
         tallies = Tallies.joined(tallied)
         order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
-        strata = from_tallies(scales, _renumbered(tallies, order), layout.bins)
-        made = tuple(blocks.closed(strata.take(run), contexts) for run in cut(strata))
-        found.append(Summary(layout, tallies.latitude[order], tallies.longitude[order], scales, contexts, made))
+        strata = from_tallies(how.scales, _renumbered(tallies, order), how.layout.bins)
+        made = tuple(blocks.closed(strata.take(run), how.contexts) for run in cut(strata))
+        places = tallies.latitude[order], tallies.longitude[order]
+        found.append(Summary(how.layout, *places, how.scales, how.contexts, made))
     for part in found:
         yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})
 
 
-def _unpacked(data: bytes) -> Tallies | Meetings:
+def _unpacked(data: bytes) -> Tallies | Meetings | FineSums:
     size = int.from_bytes(data[:8], "little")
     found = pickle.loads(_CODEC.decompress(data[8:], decompressed_size=size, asbytes=True))
-    assert isinstance(found, Tallies | Meetings)
+    assert isinstance(found, Tallies | Meetings | FineSums)
     return found
 
 

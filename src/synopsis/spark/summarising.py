@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from synopsis.core.errors import BadTarget, BudgetTooSmall
 from synopsis.core.report import Report
 from synopsis.sketch import planner
-from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import SHARE
 from synopsis.sketch.members import Members
-from synopsis.sketch.scales import Scales
-from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.summary import Summary
 from synopsis.spark import paths
 from synopsis.spark.batches import TRIES, Adding
 from synopsis.store import summaries
@@ -31,52 +26,38 @@ class Summarising:
     adding: Adding
     found: paths.Statistics
     members: Members | None  #: of the batch
-    scales: Scales
-    contexts: Contexts
-    layout: PathLayout
-    met: Grain | None  #: of meetings, where there are any
+    how: paths.PathPlan
 
     @classmethod
     def planned(
         cls, adding: Adding, found: paths.Statistics, members: Members | None, before: Summary | None
     ) -> Summarising | None:
-        """With the layout of the summary that is there, or a new one; None where the budget has no room for any."""
+        """As the summary that is there was made, or by a new plan; None where the budget has no room for any."""
         if before is not None:
-            return cls(adding, found, members, before.scales, before.contexts, before.layout, _grain(before))
+            return cls(adding, found, members, paths.PathPlan.of(before))
         with adding.watched("planning"):
             room = adding.spec.memory - (members.nbytes if members else 0)
-            cost, met = paths.plan(adding.observed, adding.spec, found, room)
-        return None if cost is None else cls(adding, found, members, cost.scales, cost.contexts, cost.layout, met)
-
-    def fits(self, before: Summary) -> bool:
-        """Whether a summary has the same layout."""
-        same = self.scales.quantizers == before.scales.quantizers and self.layout == before.layout
-        lacks = self.met is None and before.meetings is not None
-        return same and not lacks and np.array_equal(self.contexts.centres, before.contexts.centres)
+            how = paths.plan(adding.observed, adding.spec, found, room)
+        return None if how is None else cls(adding, found, members, how)
 
     def finer(self, made: Summary) -> Summarising | None:
         """With more paths, where those made take far fewer bytes than the probe foretold."""
-        paths = made.parts["paths"]
+        size, layout = made.parts["paths"], self.how.layout
         memory = self.adding.spec.memory - (self.members.nbytes if self.members else 0)
-        if made.nbytes > _WELL_USED * memory or self.layout.kept >= 1.0 or not paths:
+        if made.nbytes > _WELL_USED * memory or layout.kept >= 1.0 or not size:
             return None
-        room = _AIMED * memory - made.nbytes + paths
-        return replace(self, layout=replace(self.layout, kept=min(self.layout.kept * room / paths, 1.0)))
+        room = _AIMED * memory - made.nbytes + size
+        return replace(self, how=replace(self.how, layout=replace(layout, kept=min(layout.kept * room / size, 1.0))))
 
     def again(self, before: Summary) -> Summarising:
         """The same batch in the layout of another summary."""
-        return replace(self, scales=before.scales, contexts=before.contexts, layout=before.layout, met=_grain(before))
+        return replace(self, how=paths.PathPlan.of(before))
 
     def summary(self) -> Summary:
         """The summary of the batch. The heavy part."""
         with self.adding.watched("summarising"):
-            expected = int(self.found.outcome.rows * self.layout.kept)
-            observed, spec = self.adding.observed, self.adding.spec
-            return paths.summarised(observed, spec, self.scales, self.contexts, self.layout, self.met, expected)
-
-
-def _grain(summary: Summary) -> Grain | None:
-    return None if summary.meetings is None else summary.meetings.grain
+            expected = int(self.found.outcome.rows * self.how.layout.kept)
+            return paths.summarised(self.adding.observed, self.adding.spec, self.how, expected)
 
 
 def _folded(summary: Summary, room: int) -> Summary:
@@ -102,7 +83,7 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
         before = store.summary(state) if state else None
         if state is not None and before is None:
             raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
-        if before is not None and not made.fits(before):  # another build came first, and planned its own
+        if before is not None and not made.how.fits(before):  # another build came first, and planned its own
             made = made.again(before)
             new = made.summary()
         members = adding.all_members(state, made.members)

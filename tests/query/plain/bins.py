@@ -15,7 +15,8 @@ from tests.query.plain.inference import Interval
 from synopsis.query.predicates import EVERYWHERE, Ranges
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import TILT_LIMIT, TILT_STEPS, Strata
+from synopsis.sketch.strata import Strata
+from synopsis.sketch.tilts import STEPS
 
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
@@ -36,10 +37,8 @@ class Bins:
     @classmethod
     def of(cls, strata: Strata, position: int, axis: MassAxis, chosen: Integers | slice = slice(None)) -> Bins:
         """The bins of the feature that stands at `position` in these strata, of the strata that are chosen."""
-        starts = strata.starts[position][chosen].astype(np.intp)
-        top = strata.top[position][chosen].astype(np.intp)
-        tilt = strata.tilt[position][chosen] * (TILT_LIMIT / TILT_STEPS)
-        return cls(axis, starts, np.concatenate((starts[:, 1:], top[:, None]), axis=1), tilt)
+        starts, ends = (each[position][chosen].astype(np.intp) for each in (strata.starts, strata.ends))
+        return cls(axis, starts, ends, strata.tilt[position][chosen] / STEPS)
 
     @cached_property
     def left(self) -> Floats:
