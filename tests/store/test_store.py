@@ -13,7 +13,7 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.store.codec import SCHEMA, to_table
 from synopsis.store.files import write_file
-from synopsis.store.store import Batch, Store
+from synopsis.store.store import FORMAT, Batch, Store
 from synopsis.testing.strategies import close
 
 SPEC = Spec(lat="lat", lon="lon", time="ts", features=["a", "b"])
