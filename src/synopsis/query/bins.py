@@ -64,7 +64,7 @@ class Bins:
         return slices.shares(*self._own, self.on_axis(ranges), float(nulls))
 
     def measured(self, ranges: Ranges) -> Floats:
-        """Share of each bin in the ranges, and the mean and the variance of the values there: 3 x slots x bins."""
+        """Share of each bin in the ranges, mean and variance of the values there, and leaning: 4 x slots x bins."""
         return slices.measured(*self._own, self.axis.totals, self.on_axis(ranges))
 
     def below(self, mass: Floats) -> Floats:

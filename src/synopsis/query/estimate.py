@@ -396,7 +396,7 @@ def _independent(one: Numbers, two: Numbers) -> _Pair:
 class Numbers:
     """The numbers of one feature: rows in every bin, and what their values are: slots x bins."""
 
-    tables: Floats  #: share, mean and noise
+    tables: Floats  #: share, mean, noise and leaning
     mass: Floats  #: rows in each bin
     count: Floats  #: groups: rows that have the feature
     average: Floats  #: groups: MEAN; NaN where there is nothing

@@ -23,6 +23,9 @@ RUNS = 4.0
 #: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
 APART = 0.25
 
+#: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
+LEAN = 0.05
+
 #: The part of a day that is in scope differs from the whole day by this, in standard deviations of the day's rows.
 HOURS = 0.3
 
@@ -190,30 +193,33 @@ def _by_bin(
     average: Floats,
     variance: Floats,
     slots: Integers,
-) -> tuple[Floats, Floats]:
-    """Bins: what a row in them would change a statistic by, and the variance of that within the bin.
+) -> tuple[Floats, Floats, Floats]:
+    """Bins: what a row in them would change a statistic by, the variance of that within the bin, and leaning.
 
     Of a quantile it takes its rank, and the part of each bin that is left of it.
     """
     bins = tables.shape[2]
     influence, spread = np.empty((tables.shape[1], bins)), np.empty((tables.shape[1], bins))
+    leaning = np.zeros((tables.shape[1], bins))
     for group in range(slots.size - 1):
         size, mean = count[group], average[group]
         for slot in range(slots[group], slots[group + 1]):
             for each in range(bins):
-                value, own = tables[1, slot, each], tables[2, slot, each]
+                value, own, fine = tables[1, slot, each], tables[2, slot, each], tables[3, slot, each]
                 if statistic == AVERAGE:
                     influence[slot, each], spread[slot, each] = (value - mean) / size, own / size**2
+                    leaning[slot, each] = fine / size**2
                 elif statistic == TOTAL:
-                    influence[slot, each], spread[slot, each] = value, own
+                    influence[slot, each], spread[slot, each], leaning[slot, each] = value, own, fine
                 elif statistic == VARIANCE:
                     away = (value - mean) * (value - mean)
                     influence[slot, each] = TAILS * (away + own - variance[group]) / size
                     spread[slot, each] = (4 * away * own + 2 * own * own) / size**2
+                    leaning[slot, each] = (4 * away * fine + 2 * fine * fine) / size**2
                 else:
                     below = left[slot, each]
                     influence[slot, each], spread[slot, each] = (rank - below) / size, below * (1 - below) / size**2
-    return influence, spread
+    return influence, spread, leaning
 
 
 @compiled
@@ -255,7 +261,7 @@ def of_numbers(
     Where counts of bins are exact, they are given as `untouched`, and with them what is not covered of each slot; the
     skew is what bins below nothing were cut off for.
     """
-    influences, noises = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
+    influences, noises, leaning = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
     bins, groups = influences.shape[1], slots.size - 1
     half, skews = np.zeros(groups), np.zeros(groups)
     influence, noise, by_place = np.zeros(column.size), np.zeros(column.size), np.zeros(_places(place))
@@ -270,15 +276,17 @@ def of_numbers(
     for group in range(groups):
         if not count[group] > 0.0:
             continue
-        usual = total = skew = 0.0
+        usual = total = skew = leant = 0.0
         for slot in range(slots[group], slots[group + 1]):
             for each in range(bins):
                 own = expected[slot, each] * tables[0, slot, each]
                 total += own
                 usual += own * (influences[slot, each] ** 2 + noises[slot, each])
+                leant += own * own * leaning[slot, each]
                 if untouched.size:
                     skew += min(untouched[slot, each], 0.0) * tables[0, slot, each] * influences[slot, each]
         usual = usual / total if total > 0.0 else 0.0
+        leant *= min(count[group] / total, 1.0) ** 2 if total > 0.0 else 0.0
         if untouched.size:
             luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
             found, freedom = _differing(left_of, codes, *luck)
@@ -288,7 +296,7 @@ def of_numbers(
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
         of_group = (live[group], live[group + 1])
         square, chosen = _square(influence, noise, usual, found, reach, uncovered, *own_paths, *of_group)
-        half[group], skews[group] = _half(square, chosen, freedom, worth[group]), skew
+        half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, worth[group]), skew
     return half, skews
 
 

@@ -246,7 +246,7 @@ class Sample:
         return found
 
     def measured(self, feature: int, ranges: Ranges) -> Floats:
-        """Share of each bin in ranges of values, and the mean and the variance of the values there: 3 tables."""
+        """Share of each bin in ranges of values, mean and variance of the values there, and leaning: 4 tables."""
         if (found := self._measures.get((feature, ranges))) is None:
             found = self._measures[feature, ranges] = self.bins(feature).measured(ranges)
         return found

@@ -167,12 +167,13 @@ def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
 def measured(
     starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
 ) -> Floats:
-    """Bins: the share in the ranges, the mean and the variance of the values there.
+    """Bins: the share in the ranges, the mean and the variance of the values there, and how far its fine bins lean.
 
-    `totals` run over values, squares, and both times their place on the axis.
+    That is the variance of the mean of a bin if all rows of each of its fine bins had one value there. `totals` run
+    over values, squares, both times their place on the axis, and variances in fine bins.
     """
     bins, grown = starts.shape[1], np.empty(4)
-    tables = np.zeros((3, chosen.size, bins))
+    tables = np.zeros((4, chosen.size, bins))
     lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
     for pair in range(ranges.shape[0]):
         for total in range(4):
@@ -198,6 +199,8 @@ def measured(
                 first += flat * grown[0] + turned * grown[2]
                 second += flat * grown[1] + turned * grown[3]
             tables[0, number, each] = share
+            if end > begin:
+                tables[3, number, each] = (totals[4, end] - totals[4, begin]) / (width * (end - begin))
             if share > 0.0:
                 mean = first / share
                 tables[1, number, each] = mean

@@ -14,8 +14,8 @@ import numpy as np
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 
-#: Mass given to fine bins that the fit saw nothing in, so that no bin is without extent.
-_TRACE = 1e-9
+#: Mass given to fine bins beside what the fit saw in them, so that no bin is without extent. Of less, sums lose digits.
+_TRACE = 1e-6
 
 #: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
 _NEAR = 1e-3
@@ -29,7 +29,9 @@ class MassAxis:
     high: Floats
     step: float
     mass: Floats  #: fine bins + 1: share of all rows
-    totals: Floats  #: 4 x (fine bins + 1): of values, of squares, of both times their place on the axis
+    totals: (
+        Floats  #: 5 x (fine bins + 1): of values, squares, both times their place on the axis, variances in fine bins
+    )
 
     @classmethod
     def of(cls, scales: Scales, feature: int) -> MassAxis:
@@ -58,7 +60,8 @@ class MassAxis:
         square = mean**2 + scales.variances[feature]
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2
-        totals = (share * mean, share * square, share * mean * middle, share * square * middle)
+        sums = (share * mean, share * square)
+        totals = (*sums, *(each * middle for each in sums), share * scales.variances[feature])
         return cls(low, high, step, mass, np.stack([_running(total) for total in totals]))
 
     @property

@@ -26,6 +26,9 @@ ABSENT = 255
 #: Share of the values that lie on a grid if there is one: some are averages of two.
 _ON_GRID = 0.95
 
+#: Share of a mean by which values differ from it by rounding alone.
+_ROUNDING = 1e-9
+
 #: What more of the values share is left aside when a grid is sought.
 _MODE_SHARE = 0.2
 
@@ -67,7 +70,7 @@ class Scales:
             found, tick = _on_ticks(fine_quantizer(row, None, fine), row, low[feature], high[feature], steps[feature])
             quantizers.append(found)
             ticks.append(tick)
-        moments = [fine_moments(row, None, each) for row, each in zip(present, quantizers, strict=True)]
+        moments = [fine_moments(*own) for own in zip(present, quantizers, steps, strict=True)]
         means, variances, masses = (tuple(shorts(each[part]) for each in moments) for part in range(3))
         return cls(tuple(quantizers), tuple(ticks), means, variances, masses, steps, low, high)
 
@@ -178,25 +181,24 @@ def fine_quantizer(
     return Quantizer(np.union1d(by_mass.edges, between), by_mass.atoms, by_mass.low, by_mass.high)
 
 
-def fine_moments(
-    values: NDArray[np.float64], weights: NDArray[np.float64] | None, quantizer: Quantizer
-) -> tuple[Floats, Floats, Floats]:
-    """The mean and the variance of the values in each bin, and its share of them.
+def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Floats, Floats, Floats]:
+    """The mean and the variance of the values in each bin, and its share of them; `step` is their grid, if any.
 
     Where there are none, values are thought to be anywhere in it; and a few tell less of their variance than of their
     mean.
     """
-    mass = np.ones(values.size) if weights is None else weights
     codes = quantizer.codes(values)
-    total = np.bincount(codes, mass, minlength=quantizer.bins)
+    total = np.bincount(codes, minlength=quantizer.bins)
     low, high = quantizer.bounds(np.arange(quantizer.bins), low=quantizer.low, high=quantizer.high)
     with np.errstate(invalid="ignore"):
-        mean = np.bincount(codes, mass * values, minlength=quantizer.bins) / total
+        mean = np.bincount(codes, values, minlength=quantizer.bins) / total
     mean = np.where(total > 0, mean, low / 2 + high / 2)
     with np.errstate(over="ignore"):
-        squares = np.bincount(codes, mass * (values - mean[codes]) ** 2, minlength=quantizer.bins)
-        usual = (high - low) ** 2 / 12
-    return mean, (squares + usual) / (total + 1.0), total / max(total.sum(), 1.0)
+        squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=quantizer.bins)
+        usual = np.maximum((high - low) ** 2 - step**2, 0.0) / 12
+        variance = (squares + usual) / (total + 1)
+    # Values that are all one differ from their mean by rounding.
+    return mean, np.where(variance > (_ROUNDING * mean) ** 2, variance, 0.0), total / max(total.sum(), 1)
 
 
 def grid_step(values: NDArray[np.float64]) -> float:

@@ -39,6 +39,9 @@ _RUNS = 4.0
 #: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
 _APART = 0.25
 
+#: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
+_LEAN = 0.05
+
 #: The part of a day that is in scope differs from the whole day by this, in standard deviations of the day's rows.
 _HOURS = 0.3
 
@@ -606,11 +609,14 @@ class Estimates:
         unseen = 1.0 - np.bincount(days.stratum, days.kept, self._rows.size) / self._whole
         return luck.weight**2 * unseen.take(luck.stratum)
 
-    def _half(self, influence: Floats, noise: Floats, usual: float, luck: Floats | None = None) -> float:
+    def _half(
+        self, influence: Floats, noise: Floats, usual: float, luck: Floats | None = None, leant: float = 0.0
+    ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
         `noise` is the variance of that within its bins, `usual` its mean square without the condition. `luck` is the
-        influence of all paths of the strata, where their luck was taken out of the statistic.
+        influence of all paths of the strata, where their luck was taken out of the statistic; `leant` the squared error
+        if all rows of a fine bin in a stratum had one value.
         """
         paths, held = self._live
         mean = held * influence
@@ -630,6 +636,7 @@ class Estimates:
         lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
         square = chosen + self._in_bins(paths, rest, alive) + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
+        square += _LEAN * leant
         return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
 
     def correlation_p95(self, one: int, two: int) -> Interval:
@@ -815,14 +822,16 @@ class Numbers:
         whole = self.estimates
         return whole._covered[:, None] * whole._counts(self.feature)[:, :-1] * self.share
 
-    def _half(self, influence: Floats, noise: Floats) -> float:
+    def _half(self, influence: Floats, noise: Floats, leaning: Floats) -> float:
         """Half the width of the interval of a statistic with these influences and their variances: strata x bins."""
         weight, whole, luck = self._expected, self.estimates, None
         total = weight.sum()
         usual = float((weight * (influence**2 + noise)).sum() / total) if total > 0 else 0.0
         if whole._exact(self.feature):
             luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
-        return whole._half(self._taken(influence), self._taken(noise), usual, luck)
+        part = min(self.count / total, 1.0) if total > 0 else 0.0
+        leant = float((weight**2 * leaning).sum()) * part**2
+        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant)
 
     @cached_property
     def _extremes(self) -> Interval:
@@ -842,9 +851,9 @@ class Numbers:
         whole = self.estimates
         return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
-    def _sides(self, estimate: float, influence: Floats, noise: Floats) -> Interval:
+    def _sides(self, estimate: float, influence: Floats, noise: Floats, leaning: Floats) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
-        half, skew = self._half(influence, noise), 0.0
+        half, skew = self._half(influence, noise, leaning), 0.0
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
             skew = float((below * self.share * influence).sum())
@@ -863,7 +872,8 @@ class Numbers:
         lowest, highest = self._extremes
         if self._unheard:
             return within(self.average, lowest, highest)
-        low, high = self._sides(self.average, (self.mean - self.average) / self.count, self.noise / self.count**2)
+        noise, leaning = (each / self.count**2 for each in (self.noise, self.bins.leaning))
+        low, high = self._sides(self.average, (self.mean - self.average) / self.count, noise, leaning)
         return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
@@ -876,7 +886,7 @@ class Numbers:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
-            low, high = self._sides(self.sum, self.mean, self.noise)
+            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning)
             edge = whole._edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
@@ -894,8 +904,10 @@ class Numbers:
             return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
         away = self.mean - self.average
         influence = _TAILS * (away**2 + self.noise - self.variance) / self.count
-        noise = (4 * away**2 * self.noise + 2 * self.noise**2) / self.count**2
-        low, high = self._sides(self.variance, influence, noise)
+        noise, leaning = (
+            (4 * away**2 * each + 2 * each**2) / self.count**2 for each in (self.noise, self.bins.leaning)
+        )
+        low, high = self._sides(self.variance, influence, noise, leaning)
         # Variances are off by a factor: what is a part below is as much above.
         return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
 
@@ -915,7 +927,9 @@ class Numbers:
         at = float(interpolated(self._mixture, np.array([share]))[0])
         left = self.bins.below(at)
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = self._sides(0.0, (share - left) / self.count, left * (1 - left) / self.count**2)
+        more, fewer = self._sides(
+            0.0, (share - left) / self.count, left * (1 - left) / self.count**2, np.zeros(left.shape)
+        )
         low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
         last = axis.low.size - 1  # where a value lies in its fine bin is not known
         first = min(max(int(np.searchsorted(axis.mass, low, side="right")) - 1, 0), last)
