@@ -77,7 +77,7 @@ def _moments(scales: Scales, feature: int, sums: Integers, sampled: Integers) ->
     means, variances = scales.means[feature].astype(np.float64), scales.variances[feature].astype(np.float64)
     seen, known = sampled[0] > 0, sums[0] > 0
     mean = np.where(seen, means + mean - fitted, middles[firsts] + mean)
-    variance = np.where(seen, variances + variance - usual, variance + within)
+    variance = np.where(sampled[0] > 1, variances + variance - usual, variance + within)
     return np.where(known, mean, means), np.where(known, np.maximum(variance, 0.0), variances)
 
 

@@ -184,8 +184,7 @@ def fine_quantizer(
 def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Floats, Floats, Floats]:
     """The mean and the variance of the values in each bin, and its share of them; `step` is their grid, if any.
 
-    Where there are none, values are thought to be anywhere in it; and a few tell less of their variance than of their
-    mean.
+    Where there are none, values are thought to be anywhere in it, and one alone tells nothing of their variance.
     """
     codes = quantizer.codes(values)
     total = np.bincount(codes, minlength=quantizer.bins)
@@ -196,7 +195,7 @@ def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Flo
     with np.errstate(over="ignore"):
         squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=quantizer.bins)
         usual = np.maximum((high - low) ** 2 - step**2, 0.0) / 12
-        variance = (squares + usual) / (total + 1)
+        variance = np.where(total > 1, squares / np.maximum(total, 1), usual)
     # Values that are all one differ from their mean by rounding.
     return mean, np.where(variance > (_ROUNDING * mean) ** 2, variance, 0.0), total / max(total.sum(), 1)
 
