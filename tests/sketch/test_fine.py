@@ -50,7 +50,7 @@ def test_means_and_variances_of_fine_bins_are_those_of_all_rows(kind):
     else:
         assert off < near / 4
         assert np.abs((scales.means[0] - mean)[seen]).max() < near
-        assert np.abs((scales.variances[0] - variance)[seen]).max() < 0.02 * variance[seen].max() + near**2
+        assert np.abs((scales.variances(0) - variance)[seen]).max() < 0.02 * variance[seen].max() + near**2
 
 
 @given(st.permutations(range(6)), st.integers(1, 5))
@@ -70,4 +70,4 @@ def test_fine_bins_without_rows_stay_as_they_were():
     none = FineSums.of_values(scales, np.empty((1, 0)))
     same = none.informing(scales, FineSums.of_values(scales, values[None, :2_000]))
     assert (same.means[0] == scales.means[0]).all()
-    assert (same.variances[0] == scales.variances[0]).all()
+    assert (same.spreads[0] == scales.spreads[0]).all()

@@ -54,7 +54,7 @@ def test_means_and_deviations_of_strata_are_kept_and_their_errors_are_on_both_si
     made = fitted(scales, place, np.zeros_like(place), np.zeros_like(place), codes, np.zeros(place.size, bool), BINS)
     mean, square = moments_of(scales, made, made.counts[0, :, :-1])
     fine = scales.means[0].astype(float)[codes[0]]
-    fine_square = fine**2 + scales.variances[0][codes[0]]
+    fine_square = fine**2 + scales.variances(0)[codes[0]]
     wanted, wanted_square = (np.bincount(place, each) / rows for each in (fine, fine_square))
     deviation = values.std()
     off = (mean - wanted) / deviation

@@ -72,7 +72,7 @@ def same(one, two):
                 if isinstance(mine, np.ndarray):
                     assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape), inner.name
                     assert mine.tobytes() == theirs.tobytes(), inner.name
-                elif inner.name in ("means", "masses"):
+                elif inner.name in ("means", "spreads", "masses"):
                     assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs], inner.name
                 else:
                     assert mine == theirs, inner.name

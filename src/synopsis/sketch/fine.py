@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import Scales, shorts
+from synopsis.sketch.scales import Scales, shorts, spread
 from synopsis.sketch.ticks import ABSENT_TICK
 
 
@@ -48,7 +48,7 @@ class FineSums:
         return replace(
             scales,
             means=tuple(shorts(mean) for mean, _ in found),
-            variances=tuple(shorts(variance) for _, variance in found),
+            spreads=tuple(spread(*own) for own in zip(scales.quantizers, (each[1] for each in found), strict=True)),
         )
 
 
@@ -74,7 +74,7 @@ def _moments(scales: Scales, feature: int, sums: Integers, sampled: Integers) ->
         (mean, variance), (fitted, usual) = (_of_ticks(each, ticks.step) for each in (sums, sampled))
     # A tick of values on a grid holds one of them; others are spread over theirs.
     within = 0.0 if scales.steps[feature] else ticks.step**2 / 12
-    means, variances = scales.means[feature].astype(np.float64), scales.variances[feature].astype(np.float64)
+    means, variances = scales.means[feature].astype(np.float64), scales.variances(feature)
     seen, known = sampled[0] > 0, sums[0] > 0
     mean = np.where(seen, means + mean - fitted, middles[firsts] + mean)
     variance = np.where(sampled[0] > 1, variances + variance - usual, variance + within)

@@ -57,11 +57,12 @@ class MassAxis:
             np.where(seen, np.maximum(low, mean - reach), low),
             np.where(seen, np.minimum(high, mean + reach), high),
         )
-        square = mean**2 + scales.variances[feature]
+        variance = scales.variances(feature)
+        square = mean**2 + variance
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2
         sums = (share * mean, share * square)
-        totals = (*sums, *(each * middle for each in sums), share * scales.variances[feature])
+        totals = (*sums, *(each * middle for each in sums), share * variance)
         return cls(low, high, step, mass, np.stack([_running(total) for total in totals]))
 
     @property

@@ -26,6 +26,9 @@ ABSENT = 255
 #: Share of the values that lie on a grid if there is one: some are averages of two.
 _ON_GRID = 0.95
 
+#: No variance is larger: that of larger values cannot be told.
+_MOST_VARIANCE = 1e300
+
 #: Share of a mean by which values differ from it by rounding alone.
 _ROUNDING = 1e-9
 
@@ -34,6 +37,7 @@ _MODE_SHARE = 0.2
 
 Codes = NDArray[np.uint8]
 Shorts = NDArray[np.float32]
+Halves = NDArray[np.float16]
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Scales:
     quantizers: tuple[Quantizer, ...]  #: their edges lie where ticks begin
     ticks: tuple[Ticks, ...]
     means: tuple[Shorts, ...]  #: the mean of the values in each fine bin, as far as they are known
-    variances: tuple[Shorts, ...]  #: their variance, likewise
+    spreads: tuple[Halves, ...]  #: their variance, likewise, as a part of that of values all over the bin
     masses: tuple[Shorts, ...]  #: the share of the values in each fine bin, as the fit knew them
     steps: Floats  #: the grid that each feature's values lie on, as 0.1; 0 where they lie on none
     low: Floats  #: the lowest value of each feature; +inf where there is none
@@ -71,14 +75,15 @@ class Scales:
             quantizers.append(found)
             ticks.append(tick)
         moments = [fine_moments(*own) for own in zip(present, quantizers, steps, strict=True)]
-        means, variances, masses = (tuple(shorts(each[part]) for each in moments) for part in range(3))
-        return cls(tuple(quantizers), tuple(ticks), means, variances, masses, steps, low, high)
+        means, masses = (tuple(shorts(each[part]) for each in moments) for part in (0, 2))
+        spreads = tuple(spread(*own) for own in zip(quantizers, (each[1] for each in moments), strict=True))
+        return cls(tuple(quantizers), tuple(ticks), means, spreads, masses, steps, low, high)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         edges = sum(each.edges.nbytes + each.atoms.nbytes for each in self.quantizers)
-        shares = sum(each.nbytes for each in (*self.means, *self.variances, *self.masses))
+        shares = sum(each.nbytes for each in (*self.means, *self.masses)) + sum(each.nbytes for each in self.spreads)
         return edges + shares + self.steps.nbytes + self.low.nbytes + self.high.nbytes
 
     def code_of_tick(self, feature: int) -> Codes:
@@ -104,6 +109,10 @@ class Scales:
         )
         return low, np.maximum(high, low)
 
+    def variances(self, feature: int) -> Floats:
+        """The variance of the values in each fine bin of a feature."""
+        return self.spreads[feature] * _all_over(self.quantizers[feature])
+
     def same(self, other: Scales) -> bool:
         """Whether values go into the same fine bins; their ends may lie apart."""
         return len(self.quantizers) == len(other.quantizers) and all(
@@ -117,7 +126,7 @@ class Scales:
             tuple(self.quantizers[at] for at in which),
             tuple(self.ticks[at] for at in which),
             tuple(self.means[at] for at in which),
-            tuple(self.variances[at] for at in which),
+            tuple(self.spreads[at] for at in which),
             tuple(self.masses[at] for at in which),
             *(each[list(which)] for each in (self.steps, self.low, self.high)),
         )
@@ -138,6 +147,19 @@ def shorts(numbers: Floats) -> Shorts:
     """Numbers of 32 bits; those that are larger than any become the largest."""
     most = float(np.finfo(np.float32).max)
     return np.clip(numbers, -most, most).astype(np.float32)
+
+
+def spread(quantizer: Quantizer, variance: Floats) -> Halves:
+    """Variances in fine bins as parts of those of values all over them; no values have more than three times that."""
+    usual = _all_over(quantizer)
+    return np.clip(np.divide(variance, usual, out=np.zeros(usual.size), where=usual > 0.0), 0.0, 3.0).astype(np.float16)
+
+
+def _all_over(quantizer: Quantizer) -> Floats:
+    """The variance of values that lie all over a bin, by those that it was fitted to."""
+    low, high = quantizer.bounds(np.arange(quantizer.bins), low=quantizer.low, high=quantizer.high)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.square(np.maximum(high - low, 0.0)) / 12, _MOST_VARIANCE)
 
 
 def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, step: float) -> tuple[Quantizer, Ticks]:

@@ -72,7 +72,7 @@ _PATHS_OF_A_TASK = 200_000
 _REGION_BITS = 10
 
 #: Fine bins take a part of the budget that is one of so many; and each so many bytes.
-_SHARE_OF_SCALES, _FINE_BIN_BYTES = 8, 20
+_SHARE_OF_SCALES, _FINE_BIN_BYTES = 7, 18
 
 #: The ends of latitude and longitude within a cell, and of the time of day.
 _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))

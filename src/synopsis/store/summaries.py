@@ -40,7 +40,8 @@ def to_table(summary: Summary) -> pa.Table:
         contexts.centres.tobytes(),
         *(each.astype("<f8").tobytes() for each in (scales.steps, scales.low, scales.high)),
         *(quantizer.to_bytes() for quantizer in scales.quantizers),
-        *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.variances, *scales.masses)),
+        *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.masses)),
+        *(each.astype("<f2").tobytes() for each in scales.spreads),
     ]
     facts: list[dict[str, Any]] = [shared] + [
         {name: getattr(block, name) for name in ("place_low", "place_high", "period_low", "period_high")}
@@ -74,13 +75,14 @@ def from_table(table: pa.Table) -> Summary | None:
     centres = np.frombuffer(next(frames), np.uint8).reshape(width, shared["symbols"], shared["symbols"])
     steps, low, high = (numbers("<f8") for _ in range(3))
     quantizers = tuple(Quantizer.from_bytes(next(frames)) for _ in range(width))
-    means, variances, masses = (tuple(numbers("<f4") for _ in range(width)) for _ in range(3))
+    means, masses = (tuple(numbers("<f4") for _ in range(width)) for _ in range(2))
+    spreads = tuple(numbers("<f2") for _ in range(width))
     ticks = tuple(map(Ticks.from_dict, shared["ticks"]))
     return Summary(
         PathLayout.from_dict(shared["layout"]),
         latitude,
         longitude,
-        Scales(quantizers, ticks, means, variances, masses, steps, low, high),
+        Scales(quantizers, ticks, means, spreads, masses, steps, low, high),
         Contexts(parents.reshape(width, 2), centres),
         tuple(
             Block(
