@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synopsis.query.histograms import Histogram, Strata
 from synopsis.query.predicates import And, Between, IsNull, Not, Or
-from synopsis.query.strata import Histogram, Selection, Strata
+from synopsis.query.strata import Selection
 
 CONDITIONS = (
     And(),

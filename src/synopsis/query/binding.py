@@ -161,6 +161,12 @@ class Plan:
         return tuple(each for each in self._needed if isinstance(each, Statistic))
 
     @cached_property
+    def features(self) -> frozenset[int]:
+        """All features that statistics and groups name."""
+        named = {feature for each in self.statistics for feature in each.features}
+        return frozenset(named | {key.feature for key in self.groups if isinstance(key, Binned)})
+
+    @cached_property
     def memberships(self) -> tuple[Membership, ...]:
         """All that is asked of entities and different keys, each once."""
         return tuple(each for each in self._needed if isinstance(each, Membership))

@@ -49,8 +49,10 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     a part of them, and to the bins that are grouped by.
     """
     bundles = list(_bundles(summary, layout, asked))
+    if not asked.groups:
+        return Found(1, {}, bundles[0].values)
     numbers = np.concatenate([bundle.keys for bundle in bundles], axis=1) if bundles else _no_keys(asked)
-    order = np.lexsort(numbers[::-1]) if asked.groups else np.arange(numbers.shape[1])
+    order = np.lexsort(numbers[::-1])
     found = {each: _joined([bundle.values[each] for bundle in bundles], each, order) for each in asked.statistics}
     keys = dict(zip(asked.groups, numbers[:, order], strict=True))
     binned = {key: Binning(summary.scales, key).ends(own) for key, own in keys.items() if isinstance(key, Binned)}
@@ -65,8 +67,6 @@ def _joined(columns: list[Values], asked: Statistic, order: Integers) -> Values:
     """Columns below each other, in another order."""
     if not columns:
         return several.statistic((), 0, asked)
-    if len(columns) == 1 and order.size == 1:
-        return columns[0]
     estimate, low, high, guarantee, p95 = (
         np.concatenate([getattr(column, name) for column in columns])[order]
         for name in ("estimate", "low", "high", "guarantee", "p95")
@@ -143,10 +143,8 @@ def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
 
 
 def _opened(summary: Summary, layout: Layout, asked: Plan, part: Part) -> Opened:
-    wanted = {feature for each in asked.statistics for feature in each.features}
-    wanted |= {key.feature for key in asked.groups if isinstance(key, Binned)}
     cuts_days = any(isinstance(key, BucketKey) for key in asked.groups)
-    return Opened.of(summary, layout, part, wanted, cuts_days, asked.cut)
+    return Opened.of(summary, layout, part, asked.features, cuts_days, asked.cut)
 
 
 def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.estimate import Estimates, Numbers
+from synopsis.query.histograms import Histograms
+from synopsis.query.histograms import Strata as Scope
 from synopsis.query.opened import Opened
 from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.sampled import Sample
+from synopsis.query.strata import Selection
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats
@@ -51,15 +53,15 @@ class Scoped:
         return Sample(*own, self.covers, slots=self.slots)
 
     @cached_property
-    def strata(self) -> certain.Strata:
+    def strata(self) -> Scope:
         """Their rows, as exact counts tell."""
-        return certain.Strata.of(self.slots)
+        return Scope.of(self.slots)
 
     @cached_property
-    def histograms(self) -> certain.Histograms:
+    def histograms(self) -> Histograms:
         """What exact counts say of features."""
         own = (self.kept, self.opened.summary.scales, self.opened.features)
-        return certain.Histograms(*own, self.slots.stratum)
+        return Histograms(*own, self.slots.stratum)
 
 
 class Pieces:
@@ -164,9 +166,9 @@ class Pieces:
         return self._known[feature]
 
     @cached_property
-    def selection(self) -> certain.Selection:
+    def selection(self) -> Selection:
         """What exact counts say."""
-        return certain.Selection(self.scoped.strata, self.scoped.histograms, self._condition)
+        return Selection(self.scoped.strata, self.scoped.histograms, self._condition)
 
 
 def share_of(asked: Statistic) -> float:

@@ -231,7 +231,7 @@ class Sample:
         """The bins of a feature in all slots."""
         if feature not in self._known:
             if self._axes is None:
-                axis = _axis(_Same(self._scales), feature)
+                axis = _axis(Same(self._scales), feature)
             elif (found := self._axes.get(feature)) is None:
                 axis = self._axes[feature] = MassAxis.of(self._scales, feature)
             else:
@@ -281,7 +281,7 @@ class Sample:
         return self._corrections[feature]
 
 
-class _Same:
+class Same:
     """Scales, equal only to themselves."""
 
     def __init__(self, scales: Scales) -> None:
@@ -291,9 +291,9 @@ class _Same:
         return id(self.scales)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.scales is self.scales
+        return isinstance(other, Same) and other.scales is self.scales
 
 
 @lru_cache(maxsize=256)
-def _axis(same: _Same, feature: int) -> MassAxis:
+def _axis(same: Same, feature: int) -> MassAxis:
     return MassAxis.of(same.scales, feature)

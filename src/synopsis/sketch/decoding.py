@@ -233,8 +233,8 @@ def decoded(
                         first = known[row_of[parents[feature, 0]], to_path:end_path]
                     if parents[feature, 1] >= 0:
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
-                    ranks, own = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
-                    _coded(ranks, own, first, second, centres[feature], code_of)
+                    ranks, found = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
+                    _coded(ranks, found, first, second, centres[feature], code_of)
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to] = to_run
@@ -242,9 +242,9 @@ def decoded(
             seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
-        own, found = known[row_of[features[feature]]], codes[feature]
+        given, found = known[row_of[features[feature]]], codes[feature]
         for each in range(paths):
-            found[each] = own[each]
+            found[each] = given[each]
     return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
 
 
