@@ -21,7 +21,7 @@ from synopsis.query.opened import Opened
 from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.sampled import Sample
 from synopsis.query.strata import Selection
-from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Values
+from synopsis.query.values import EXACT, Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.strata import Strata
@@ -185,6 +185,8 @@ _OF_ONE: Final[dict[str, Callable[[Numbers, Statistic], Floats]]] = {
     "quantile": lambda numbers, asked: numbers.quantile(share_of(asked)),
 }
 
+_UNKNOWN: Final = (np.empty(0), np.empty(0))
+
 _WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quantile_p95"}
 
 
@@ -199,31 +201,30 @@ def nothing(asked: Statistic, groups: int) -> Values:
 
 
 def bounded(
-    estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None = None, *, whole: bool = False
+    estimate: Floats,
+    low: Floats,
+    high: Floats,
+    p95: tuple[Floats, Floats] | None = None,
+    *,
+    whole: bool = False,
+    counts: bool = False,
 ) -> Values:
     """Estimates put inside their certain intervals, and narrower ones at 95% where there are any.
 
-    Where an end is NaN, there is no value; where there is no estimate, it is the middle.
+    Where an end is NaN, there is no value; where there is no estimate, it is the middle. Where both ends are one, counts
+    are exact.
     """
-    likely = (np.full(low.size, np.nan),) * 2 if p95 is None else p95
-    found, exact = intervals.bounded(estimate, low, high, likely[0], likely[1], whole)
-    numbers = found[:3].astype(np.int64) if whole else found[:3]
-    guarantee = np.where(exact, EXACT, CERTAIN) if whole else np.full(low.size, CERTAIN)
-    return Values(numbers[0], numbers[1], numbers[2], guarantee.astype(np.int8), found[3:].T)
+    found, guarantee = intervals.bounded(estimate, low, high, *(p95 or _UNKNOWN), whole, counts)
+    numbers = found[:3].astype(np.int64) if whole else found
+    return Values(numbers[0], numbers[1], numbers[2], guarantee, found[3:].T)
 
 
 def counted(estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None, asked: Statistic) -> Values:
     """Rows counted: whole numbers, exact where both ends are one, unless what they are for needs them as they are."""
-    found = bounded(estimate, low, high, p95, whole=asked.rounded)
-    exact = np.where(found.low == found.high, EXACT, found.guarantee).astype(np.int8)
-    return replace(found, guarantee=exact)
+    return bounded(estimate, low, high, p95, whole=asked.rounded, counts=True)
 
 
 def guessed(estimate: Floats, p95: tuple[Floats, Floats] | None) -> Values:
     """Estimates with intervals at 95% alone, where there are any."""
-    likely = np.full((estimate.size, 2), np.nan)
-    if p95 is not None:
-        likely[:, 0], likely[:, 1] = np.minimum(p95[0], estimate), np.maximum(p95[1], estimate)
-        likely[np.isnan(likely).any(axis=1)] = np.nan
-    told = ~np.isnan(likely[:, 0])
-    return Values(estimate, likely[:, 0], likely[:, 1], np.where(told, P95, HEURISTIC).astype(np.int8), likely)
+    likely, guarantee = intervals.guessed(estimate, *(p95 or _UNKNOWN))
+    return Values(estimate, likely[:, 0], likely[:, 1], guarantee, likely)

@@ -210,12 +210,8 @@ class Sample:
         """
         if not self.slots.days_cut.any():
             return np.zeros(self.groups)
-        covers, all_rows = self._covers, self.strata.day_rows[self._covers.day]
-        at = np.flatnonzero((covers.share > 0.0) & (covers.share < 1.0) & (all_rows > 0))
-        part, group = covers.share[at], np.searchsorted(covers.offset, at, side="right") - 1
-        rows = np.minimum(all_rows[at] * np.maximum(part, 1.0 - part), 1.0)
-        ends, end = np.unique(np.stack((group, self.strata.day[covers.day[at]])), axis=1, return_inverse=True)
-        return np.sqrt(np.bincount(ends[0], np.bincount(end.reshape(-1), rows) ** 2, self.groups))
+        strata, covers = self.strata, self._covers
+        return weighing.edges(strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
 
     # --- bins ---------------------------------------------------------------------------------------------------------
 

@@ -137,7 +137,8 @@ class Selection:
     def count(self) -> Interval:
         """COUNT(*): how many they are."""
         if (plain := self._plain) is not None:
-            rows = plain.selected(self.strata, demands_of(self._clause, None))[0]
+            known = next((each.known for each in self._values.values()), None)
+            rows = plain.selected(self.strata, demands_of(self._clause, None))[0] if known is None else known[0]
             return Interval(rows[arrangements.ROWS_LOW, None], rows[arrangements.ROWS_HIGH, None])
         least, most = self.held(self._clause)
         low = np.maximum(self.strata.inside + least - self.total, 0.0)
@@ -238,7 +239,7 @@ class SelectedValues:
 
     def __init__(self, selection: Selection, feature: int) -> None:
         self._selection, self._feature, self._strata = selection, feature, selection.strata
-        self._known = selection.known(feature)
+        self.known = selection.known(feature)
 
     @cached_property
     def _demanded(self) -> Demanded:
@@ -250,8 +251,8 @@ class SelectedValues:
 
     @cached_property
     def _counted(self) -> Interval:
-        if self._known is not None:
-            rows = self._known[0]
+        if self.known is not None:
+            rows = self.known[0]
             return Interval(rows[arrangements.VALUES_LOW, None], rows[arrangements.VALUES_HIGH, None])
         return Interval(self._strata.sum(self._demanded.least), self._strata.sum(self._demanded.most))
 
@@ -295,8 +296,8 @@ class SelectedValues:
     @cached_property
     def _arranged(self) -> _Arranged | None:
         """Both sides in machine code, where there is one group with values, whose counts are exact."""
-        if self._known is not None:
-            _, facts, rows = self._known
+        if self.known is not None:
+            _, facts, rows = self.known
             return _Arranged(rows, facts) if facts.size else None
         if self._strata.groups != 1:
             return None

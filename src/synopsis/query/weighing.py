@@ -245,6 +245,33 @@ def luck_of(
 
 
 @compiled
+def edges(
+    ordinal: Integers, day_rows: Integers, day: Integers, share: Floats, days_cut: Integers, offset: Integers
+) -> Floats:
+    """Groups: rows more or less that there may be because days are cut: one row a place at either end.
+
+    Places are alike on one day (`ordinal`), ends are independent.
+    """
+    edge = np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        if not days_cut[group]:
+            continue
+        first, last = ordinal[day[offset[group]]], ordinal[day[offset[group]]]
+        for each in range(offset[group], offset[group + 1]):
+            first, last = min(first, ordinal[day[each]]), max(last, ordinal[day[each]])
+        rows = np.zeros(last - first + 1)
+        for each in range(offset[group], offset[group + 1]):
+            where, part = day[each], share[each]
+            if 0.0 < part < 1.0 and day_rows[where] > 0:
+                rows[ordinal[where] - first] += min(day_rows[where] * max(part, 1.0 - part), 1.0)
+        square = 0.0
+        for at in range(rows.size):
+            square += rows[at] * rows[at]
+        edge[group] = np.sqrt(square)
+    return edge
+
+
+@compiled
 def worths(weight: Floats, offset: Integers) -> tuple[Floats, Floats]:
     """Groups: the sum of the weights, and how many paths of equal weight would tell as much (Kish 1965)."""
     total, worth = np.zeros(offset.size - 1), np.zeros(offset.size - 1)
