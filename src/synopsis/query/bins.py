@@ -83,20 +83,22 @@ class Bins:
         begin, end, weight, offset = slices.pieces(*self._own, self.offset, mass, self.on_axis(ranges))
         return begin, end, weight, offset
 
+    @property
+    def of_values(self) -> tuple[Floats, Floats, Floats, float]:
+        """What tells which values lie where on the mass axis."""
+        return self.axis.mass, self.axis.low, self.axis.high, self.axis.step
+
     def values(self, place: Floats) -> Floats:
         """The values that so much of the mass axis lies below, on the grid where there is one."""
-        axis = self.axis
-        return slices.values(axis.mass, axis.low, axis.high, axis.step, place)
+        return slices.values(*self.of_values, place)
 
-    def around(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """The ends of the fine bins that places on the mass axis lie in: where in them a value lies is not known."""
-        least, greatest = slices.around(self.axis.mass, self.axis.low, self.axis.high, low, high)
-        return least, greatest
-
-    def ends(self, counts: Integers, covered: Floats, share: Floats) -> tuple[Floats, Floats]:
-        """Groups: the least and the greatest value of bins that have rows in scope; infinite where there are none."""
+    def ends(
+        self, counts: Integers, covered: Floats, share: Floats, within: tuple[float, float]
+    ) -> tuple[Floats, Floats]:
+        """Groups: the least and the greatest value, within ends, of bins that have rows in scope; infinite where there
+        are none."""
         own = (self.starts, self.top, self.chosen, self.offset, self.axis.low, self.axis.high)
-        low, high = slices.extremes(*own, counts, covered, share)
+        low, high = slices.extremes(*own, counts, covered, share, *within)
         return low, high
 
 

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Floats
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
+
+#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
+#: other feature's bin, too.
+UNSEEN = 2.0
 
 
 @compiled
@@ -103,18 +107,44 @@ def unheard_total(
 
 
 @compiled
-def correlation(middle: Floats, half: Floats, unseen: Floats, has_rows: Flags) -> tuple[Floats, Floats]:
-    """Of correlations, by Fisher's transformation."""
+def roots(low: Floats, high: Floats, middle: Floats) -> tuple[Floats, Floats]:
+    """Of deviations, from those of variances."""
+    least, most = np.empty(low.size), np.empty(low.size)
+    for group in range(low.size):
+        least[group], most[group] = np.sqrt(low[group]), np.sqrt(high[group])
+        if not least[group] <= middle[group]:
+            least[group] = middle[group]
+        if not most[group] >= middle[group]:
+            most[group] = middle[group]
+    return least, most
+
+
+@compiled
+def correlated(covariance: Floats, square: Floats, other: Floats) -> Floats:
+    """Correlations; NaN where a feature does not vary."""
+    found = np.full(covariance.size, np.nan)
+    for group in range(covariance.size):
+        if square[group] * other[group] > 0.0:
+            found[group] = min(max(covariance[group] / np.sqrt(square[group] * other[group]), -1.0), 1.0)
+    return found
+
+
+@compiled
+def correlation(
+    middle: Floats, half: Floats, within: Floats, beyond: Floats, square: Floats, other: Floats, slots: Integers
+) -> tuple[Floats, Floats]:
+    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN)."""
     low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
     for group in range(middle.size):
         r = middle[group]
-        if np.isnan(r) or np.isnan(half[group]):
-            if has_rows[group]:
+        if np.isnan(r) or not half.size or np.isnan(half[group]):
+            if slots[group + 1] > slots[group]:
                 low[group], high[group] = -1.0, 1.0
             continue
+        unseen = UNSEEN * np.sqrt(within[group] * beyond[group]) / np.sqrt(square[group] * other[group])
         wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
-        least = np.tanh(turned - wide) + min(r, 0.0) * unseen[group]
-        most = np.tanh(turned + wide) + max(r, 0.0) * unseen[group]
+        least = np.tanh(turned - wide) + min(r, 0.0) * unseen
+        most = np.tanh(turned + wide) + max(r, 0.0) * unseen
         low[group], high[group] = min(max(least, -1.0), r), max(min(most, 1.0), r)
     return low, high
 

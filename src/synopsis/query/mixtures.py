@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synopsis.query.slices import around as fine_bins
+from synopsis.query.slices import values
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Flags
 
 #: Share of the mass by which it may be off by rounding.
 ROUNDING = 1e-12
@@ -76,3 +79,66 @@ def interpolated(ends: Floats, reached: Floats, slope: Floats, offset: Integers,
         part = (wanted - reached[before]) / rise if rise > 0.0 else 1.0
         found[group] = ends[before] + gap * min(max(part, 0.0), 1.0)
     return found
+
+
+@compiled
+def valued(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    offset: Integers,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+) -> Floats:
+    """Groups: where on the mass axis a quantile of each lies, and its value."""
+    found = np.empty((2, offset.size - 1))
+    place = interpolated(ends, reached, slope, offset, np.full(offset.size - 1, share))
+    value = values(mass, low, high, step, place)
+    for group in range(place.size):
+        found[0, group], found[1, group] = place[group], value[group]
+    return found
+
+
+@compiled
+def around(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    offset: Integers,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+    half: Floats,
+    skew: Floats,
+    value: Floats,
+    heard: Flags,
+    lowest: Floats,
+    highest: Floats,
+) -> tuple[Floats, Floats]:
+    """Groups: between which values a quantile lies, given by how much its share may be mistaken.
+
+    Where in its fine bin a value lies is not known; where no path is heard, all that is possible is in the interval.
+    """
+    least, most = np.empty(half.size), np.empty(half.size)
+    for group in range(half.size):
+        # Too many rows below: the quantile lies higher than it seems, and the other way round.
+        more = min(min(skew[group], 0.0) - half[group], 0.0)
+        fewer = max(max(skew[group], 0.0) + half[group], 0.0)
+        least[group] = min(max(share + more, 0.0), 1.0)
+        most[group] = min(max(share + fewer, 0.0), 1.0)
+    least = interpolated(ends, reached, slope, offset, least)
+    most = interpolated(ends, reached, slope, offset, most)
+    least, most = fine_bins(mass, low, high, least, most)
+    for group in range(half.size):
+        if not heard[group]:
+            least[group], most[group] = lowest[group], highest[group]
+        if value[group] < least[group] or np.isnan(value[group]):
+            least[group] = value[group]
+        if value[group] > most[group] or np.isnan(value[group]):
+            most[group] = value[group]
+    return least, most

@@ -211,8 +211,8 @@ def bounded(
 ) -> Values:
     """Estimates put inside their certain intervals, and narrower ones at 95% where there are any.
 
-    Where an end is NaN, there is no value; where there is no estimate, it is the middle. Where both ends are one, counts
-    are exact.
+    Where an end is NaN, there is no value; where there is no estimate, it is the middle. Counts whose ends are one are
+    exact.
     """
     found, guarantee = intervals.bounded(estimate, low, high, *(p95 or _UNKNOWN), whole, counts)
     numbers = found[:3].astype(np.int64) if whole else found

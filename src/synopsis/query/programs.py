@@ -44,7 +44,6 @@ class Program(NamedTuple):
 
     steps: Integers  #: none where everything satisfies it
     leaves: tuple[Leaf, ...]
-    features: Integers  #: of the leaves
     demanded: Integers  #: the leaves without which nothing satisfies it
 
 
@@ -55,8 +54,7 @@ def program_of(clause: Clause) -> Program:
     steps = [] if isinstance(clause, AllOf) and not clause.parts else steps_of(clause, numbers)
     alone = clause.parts if isinstance(clause, AllOf) else (clause,)
     demanded = [numbers[part] for part in alone if isinstance(part, Leaf)]
-    features = np.array([leaf.feature for leaf in numbers], np.int64)
-    return Program(np.array(steps, np.int64), tuple(numbers), features, np.array(demanded, np.int64))
+    return Program(np.array(steps, np.int64), tuple(numbers), np.array(demanded, np.int64))
 
 
 class Demands(NamedTuple):
