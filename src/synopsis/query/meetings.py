@@ -52,9 +52,10 @@ def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Fo
     """
     values, notes = dict(found.values), []
     for each in found.values:
-        parts = each.only or asked.parts
-        is_looked_for = each in asked.looked_for
-        if each.function != "count" or any(part.condition == EVERYTHING for part in parts):
+        if each.function != "count":
+            continue
+        parts, is_looked_for = each.only or asked.parts, each in asked.looked_for
+        if any(part.condition == EVERYTHING for part in parts):
             continue
         if not is_looked_for and not ((values[each].low == 0) & (values[each].estimate <= _FEW)).any():
             continue

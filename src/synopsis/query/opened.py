@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query.predicates import Between, Condition, IsNull, Not
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
@@ -72,7 +71,7 @@ class Opened:
         `cuts_days` says that the question has groups which may part a day, `cut` whether days and cells that the scope
         cuts are kept or dropped whole.
         """
-        features = tuple(sorted({*_features(part.condition), *wanted})) or (0,)
+        features = tuple(sorted(part.features.union(wanted))) or (0,)
         chosen, whereabouts = _where(summary, layout, part.scope)
         begin, end = part.scope.from_us, part.scope.until_us
         if whereabouts is not None:
@@ -164,11 +163,3 @@ def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None) 
     left = first if begin is None else np.maximum(first, begin)
     right = last if end is None else np.minimum(last, end)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
-
-
-@lru_cache(maxsize=256)
-def _features(condition: Condition) -> frozenset[int]:
-    if isinstance(condition, Between | IsNull):
-        return frozenset((condition.feature,))
-    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
-    return frozenset[int]().union(*map(_features, parts))

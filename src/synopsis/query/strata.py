@@ -347,6 +347,7 @@ class _Arranged:
     def __init__(self, rows: Sides, facts: Floats | None = None) -> None:
         self._rows = rows
         self._facts = arrangements.facts(*rows) if facts is None else facts
+        self._down, self._up = 0.0 - self._facts[0], self._facts[1]
 
     @classmethod
     def joined(cls, parts: Sequence[_Arranged]) -> _Arranged:
@@ -361,7 +362,7 @@ class _Arranged:
 
     def between(self, down: int, up: int) -> Interval:
         """What is a fact of either side."""
-        return Interval(0.0 - self._facts[0, down, None], self._facts[1, up, None])
+        return Interval(self._down[down : down + 1], self._up[up : up + 1])
 
     def quantile(self, share: float) -> Interval:
         """QUANTILE, as `Side` has it."""

@@ -128,7 +128,7 @@ def opened_within(
     sizes = np.array([len(frame) for frame in frames])
     joined = np.frombuffer(b"".join(frames), np.uint8)
     parts, packs, size = decoding.parted(joined, sizes, len(features) + 1, len(needed))
-    found = decoding.decoded(
+    found, day_offset, day = decoding.decoded(
         plain_bytes(packs, size),
         parts,
         len(parts) // len(blocks),
@@ -143,7 +143,11 @@ def opened_within(
         contexts.code_table,
         int(parts[decoding.HEADS, decoding.ROWS]) - 1,
     )
-    return Strata(*found) if found[0].size else None
+    if not found[0].size:
+        return None
+    strata = Strata(*found)
+    vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
+    return strata
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:

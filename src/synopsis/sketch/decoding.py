@@ -177,8 +177,8 @@ def decoded(
     centres: Codes,
     code_of: Codes,
     bins: int,
-) -> tuple[Any, ...]:
-    """The fields of `Strata`, in its order, of all strata in scope.
+) -> tuple[tuple[Any, ...], Integers, Integers]:
+    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
 
     A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
     parents first. What `parts` says of them is changed on the way.
@@ -195,14 +195,18 @@ def decoded(
     top = np.empty((features.size, strata), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)
     tilt = np.empty((features.size, strata, bins), np.int8)
-    run_offset = np.zeros(strata + 1, np.int64)
+    run_offset, day_offset, day_of = (
+        np.zeros(strata + 1, np.int64),
+        np.zeros(strata + 1, np.int64),
+        np.empty(days, np.int64),
+    )
     run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
     day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
     known = np.empty((needed.size, paths), np.uint8)
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
-    seen = to = to_run = to_day = to_path = 0
+    seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
         keys = block * per_block
         run = day = path = 0
@@ -213,6 +217,9 @@ def decoded(
                     run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
                     run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
                     run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                    for later in range(run_days[to_run + each]):
+                        day_of[to_of + later] = run_first[to_run + each] + later
+                    to_of += run_days[to_run + each]
                 for each in range(sizes[seen, 1]):
                     day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
                     day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
@@ -237,7 +244,7 @@ def decoded(
                     _coded(ranks, found, first, second, centres[feature], code_of)
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
-                run_offset[to] = to_run
+                run_offset[to], day_offset[to] = to_run, to_day
             run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
             seen += 1
     codes = np.empty((features.size, paths), np.uint8)
@@ -245,7 +252,8 @@ def decoded(
         given, found = known[row_of[features[feature]]], codes[feature]
         for each in range(paths):
             found[each] = given[each]
-    return period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
+    fields = (period, starts, top, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes)
+    return fields, day_offset, day_of
 
 
 @compiled
