@@ -21,6 +21,7 @@ from synopsis.query.opened import Opened
 from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.sampled import Sample
 from synopsis.query.strata import Selection
+from synopsis.query.telling import Told, tell
 from synopsis.query.values import EXACT, Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats
@@ -74,6 +75,13 @@ class Pieces:
         """`whole` are the pieces that these are a part of, for their condition is narrower."""
         self.scoped, self._condition, self._whole = scoped, condition, whole
         self._known: dict[int, Numbers] = {}
+        self._told: dict[Statistic, Told] = {}
+
+    def expect(self, asked: tuple[Statistic, ...]) -> None:
+        """Find out all at once what can be, of statistics that will be asked for."""
+        scoped, opened = self.scoped, self.scoped.opened
+        own = (opened.summary.scales, opened.features, scoped.kept, scoped.covers, scoped.slots)
+        self._told = tell(asked, positive(self._condition), *own, not opened.is_beyond_paths)
 
     @property
     def groups(self) -> int:
@@ -112,6 +120,9 @@ class Pieces:
         if asked.features:
             numbers = self.numbers(asked.features[0])
             return counted(numbers.count, low, high, self._at_95(numbers, "count_p95"), asked)
+        if asked in self._told:
+            estimate, p95 = self._told[asked]
+            return counted(estimate, low, high, p95, asked)
         count = self.estimates.count_by_paths() if asked.by_paths else self.estimates.count()
         return counted(count, low, high, self._at_95(self.estimates, "count_p95"), asked)
 
@@ -121,6 +132,9 @@ class Pieces:
         low, high = (
             values.quantile(share_of(asked)) if asked.function == "quantile" else getattr(values, asked.function)()
         )
+        if asked in self._told:
+            estimate, p95 = self._told[asked]
+            return bounded(estimate, low, high, None if asked.share in (0.0, 1.0) else p95)
         numbers, p95 = self.numbers(feature), None
         estimate = _OF_ONE[asked.function](numbers, asked)
         if asked.function in _WITH_P95 and asked.share not in (0.0, 1.0):  # paths do not tell of extremes
@@ -130,6 +144,8 @@ class Pieces:
 
     def _of_spread(self, asked: Statistic) -> Values:
         """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
+        if asked in self._told:
+            return guessed(*self._told[asked])
         first, second = asked.features[0], asked.features[-1]
         if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
             name = "deviation" if asked.function == "std" else "variance"

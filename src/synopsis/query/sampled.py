@@ -33,7 +33,7 @@ NOBODY: Positions = np.empty(0, np.int32)
 NOWHERE: Integers = np.empty(0, np.int64)
 
 #: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
-_STEADY = 2.0
+STEADY = 2.0
 
 #: Tables of strata x bins that are kept for the next who asks: those of a condition, not those of all groups.
 _REMEMBERED = 16
@@ -271,7 +271,7 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                usual = _STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
+                usual = STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
                 table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5])
             self._corrections[feature] = table
         return self._corrections[feature]

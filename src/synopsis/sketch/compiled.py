@@ -9,6 +9,7 @@ takes numba seconds to compile. Importing numba takes time that nobody should sp
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -24,12 +25,28 @@ def compiled(function: F) -> F:
 
     try:
         made = njit(cache=True, nogil=True, error_model="numpy")(function)
+        made._cache._cache_file._source_stamp = _stamp()
         is_known = _is_kept(made, function)
     except RuntimeError:  # no folder that may be written to: every process compiles anew
         made, is_known = njit(nogil=True, error_model="numpy")(function), False
     if not is_known:
         _tell()
     return cast(F, made)
+
+
+@cache
+def _stamp() -> tuple[tuple[str, float, int], ...]:
+    """What kept machine code is made of: it is made anew when any of these files changes.
+
+    Such functions call each other across modules, and take numbers from others; numba would look at each module alone.
+    """
+    root, found = Path(__file__).parents[1], set[Path]()
+    for module in (*root.glob("sketch/*.py"), *root.glob("query/*.py")):
+        text = module.read_text(encoding="utf-8")
+        if "\n@compiled\n" in text:
+            names = re.findall(r"^from synopsis\.(\w+)\.(\w+) import", text, re.MULTILINE)
+            found |= {module, *(root / room / f"{name}.py" for room, name in names)}
+    return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(found))
 
 
 def _is_kept(made: Any, function: Callable[..., Any]) -> bool:

@@ -1,0 +1,193 @@
+"""Telling: which statistics of a question machine code finds all at once, and what it has to know for that.
+
+`told` computes them. What is left over, and questions for which no path speaks, is asked of `estimate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from synopsis.query import bins
+from synopsis.query.binding import Statistic
+from synopsis.query.covers import Covers, Slots
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, reachable
+from synopsis.query.programs import leaves_of, program_of
+from synopsis.query.sampled import NOWHERE, Same
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Flags, Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import told
+else:
+    told = Later("synopsis.query.told")
+
+Told = tuple[Floats, tuple[Floats, Floats] | None]  #: estimates, and intervals at 95% where there are any
+
+_OF_ONE: Final = ("mean", "sum", "std", "var", "min", "max", "quantile")
+_ENDS: Final = {"min": 0.0, "max": 1.0}
+
+
+class Topic(NamedTuple):
+    """Statistics that are told at once."""
+
+    feature: int
+    statistics: tuple[Statistic, ...]
+    other: int  #: the feature that it correlates with; -1 where that is not asked for
+    wanted: Flags
+    shares: Floats  #: of quantiles
+
+
+@lru_cache(maxsize=512)
+def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
+    """What can be told at once of these statistics: those of the feature that comes first, and COUNT(*)."""
+    own = [each for each in asked if each.function in _OF_ONE and each.only is None]
+    if not own:
+        return None
+    feature = own[0].features[0]
+    own = [each for each in own if each.features == (feature,)]
+    pairs = [each for each in asked if each.function == "correlation" and len(set(each.features)) == 2]
+    pair = next((each for each in pairs if feature in each.features and each.only is None), None)
+    other = -1 if pair is None else next(each for each in pair.features if each != feature)
+    counts = [each for each in asked if each == Statistic("count", rounded=each.rounded)]
+    shares = [_share(each) for each in own if _share(each) is not None]
+    functions = {each.function for each in own}
+    wanted = np.zeros(told.QUANTILES, np.bool_)
+    wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = bool(counts), "mean" in functions, "sum" in functions
+    wanted[told.VARIANCE] = bool(functions & {"std", "var"})
+    statistics = (*own, *counts, *(() if pair is None else (pair,)))
+    return Topic(feature, statistics, other, wanted, np.array(list(dict.fromkeys(shares)), np.float64))
+
+
+def _share(asked: Statistic) -> float | None:
+    return _ENDS.get(asked.function, asked.share)
+
+
+class _Axes(NamedTuple):
+    """The mass axes of all features, side by side."""
+
+    mass: Floats
+    sizes: Integers  #: fine bins of each
+    low: Floats
+    high: Floats
+    totals: Floats
+    step: Floats
+
+
+@lru_cache(maxsize=16)
+def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
+    known = tuple(MassAxis.of(same.scales, feature) for feature in range(len(same.scales.quantizers)))
+    sizes = np.array([axis.low.size for axis in known], np.int64)
+    most, count = int(sizes.max(initial=0)), sizes.size
+    axes = _Axes(
+        np.zeros((count, most + 1)),
+        sizes,
+        np.zeros((count, most)),
+        np.zeros((count, most)),
+        np.zeros((count, 4, most + 1)),
+        np.array([axis.step for axis in known], np.float64),
+    )
+    for feature, axis in enumerate(known):
+        axes.mass[feature, : axis.mass.size], axes.totals[feature, :, : axis.mass.size] = axis.mass, axis.totals
+        axes.low[feature, : axis.low.size], axes.high[feature, : axis.low.size] = axis.low, axis.high
+    return axes, known
+
+
+@lru_cache(maxsize=512)
+def _clause(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
+    """A clause and what it leaves of two features, in the order in which `told` takes it."""
+    known, program = _axes(same)[1], program_of(clause)
+    anything = isinstance(clause, AllOf) and not clause.parts
+    kind = told.ANYTHING if anything else told.LEAF if isinstance(clause, Leaf) else told.OTHER
+    ranges = [bins.on_axis(known[leaf.feature], leaf.ranges) for leaf in program.leaves]
+    cuts = [
+        (program.leaves.index(leaf), *cut)
+        for leaf in leaves_of(clause)
+        for cut in bins.cuts_of(known[leaf.feature], leaf.ranges)
+    ]
+    own = reachable(clause, feature).ranges
+    return (
+        kind,
+        program.steps,
+        program.demanded,
+        np.array([leaf.feature for leaf in program.leaves], np.int64),
+        np.array([leaf.nulls for leaf in program.leaves], np.bool_),
+        np.append(0, np.cumsum([len(each) for each in ranges])).astype(np.int64),
+        np.concatenate([np.empty((0, 2)), *ranges]),
+        np.array(cuts, np.float64).reshape(-1, 4),
+        feature,
+        bins.on_axis(known[feature], own),
+        *_ends(own),
+        other,
+        np.empty((0, 2)) if other < 0 else bins.on_axis(known[other], reachable(clause, other).ranges),
+        feature < other,
+    )
+
+
+def _ends(ranges: Ranges) -> tuple[float, float]:
+    return (ranges[0][0], ranges[-1][1]) if ranges else (-np.inf, np.inf)
+
+
+def tell(
+    asked: tuple[Statistic, ...],
+    clause: Clause,
+    scales: Scales,
+    features: Sequence[int],
+    strata: Strata,
+    covers: Covers,
+    slots: Slots,
+    likely: bool,
+) -> dict[Statistic, Told]:
+    """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
+
+    Nothing where no path speaks for one of the groups. Cost: that of each statistic by itself, without the calls.
+    """
+    topic = topic_of(asked)
+    if topic is None:
+        return {}
+    same, place = Same(scales), strata.shared_place
+    day_kept = (strata.day, strata.day_offset, strata.day_rows, strata.day_kept)
+    heard, found = told.tell(
+        topic.wanted,
+        topic.shares,
+        likely,
+        *_clause(same, clause, topic.feature, topic.other),
+        *_axes(same)[0],
+        *(np.array(features), strata.starts, strata.top, strata.tilt, strata.counts, strata.codes),
+        *(*day_kept, NOWHERE if place is None else place),
+        *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
+        *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
+        *(slots.offset, slots.paths, slots.days_cut),
+    )
+    if not heard:
+        return {}
+    return {
+        each: _told(found[_position(each, topic)], likely and each.function not in _ENDS) for each in topic.statistics
+    }
+
+
+def _position(asked: Statistic, topic: Topic) -> int:
+    share = _share(asked)
+    if share is not None:
+        return told.QUANTILES + topic.shares.tolist().index(share)
+    return int(getattr(told, _NAMES[asked.function]))
+
+
+_NAMES: Final = {
+    "count": "COUNT",
+    "mean": "MEAN",
+    "sum": "SUM",
+    "var": "VARIANCE",
+    "std": "DEVIATION",
+    "correlation": "CORRELATION",
+}
+
+
+def _told(numbers: Floats, likely: bool) -> Told:
+    return numbers[0], (numbers[1], numbers[2]) if likely else None
