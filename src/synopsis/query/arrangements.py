@@ -67,12 +67,19 @@ def _covers(low: float, high: float, ranges: Floats) -> tuple[bool, bool]:
 
 
 @compiled
-def held_by_leaf(
-    counts: Floats, absent: Floats, low: Floats, high: Floats, ranges: Floats, nulls: bool, total: Floats
-) -> tuple[Floats, Floats]:
-    """For how many rows of each stratum a leaf holds, at least and at most."""
+def _hold(
+    counts: Floats,
+    absent: Floats,
+    low: Floats,
+    high: Floats,
+    ranges: Floats,
+    nulls: bool,
+    total: Floats,
+    least: Floats,
+    most: Floats,
+) -> None:
+    """Write down for how many rows of each stratum a leaf holds, at least and at most."""
     bins, strata = low.shape
-    least, most = np.empty(strata), np.empty(strata)
     for stratum in range(strata):
         present = sure = may_be = 0.0
         for each in range(bins):
@@ -89,6 +96,15 @@ def held_by_leaf(
             outside_least, outside_most = outside_least + absent[stratum], outside_most + absent[stratum]
         least[stratum] = max(sure, total[stratum] - outside_most)
         most[stratum] = min(may_be, total[stratum] - outside_least)
+
+
+@compiled
+def held_by_leaf(
+    counts: Floats, absent: Floats, low: Floats, high: Floats, ranges: Floats, nulls: bool, total: Floats
+) -> tuple[Floats, Floats]:
+    """For how many rows of each stratum a leaf holds, at least and at most."""
+    least, most = np.empty(total.size), np.empty(total.size)
+    _hold(counts, absent, low, high, ranges, nulls, total, least, most)
     return least, most
 
 
@@ -364,8 +380,8 @@ def selected(
                 if row == place:
                     rows, low, high = numbers, lows, highs
             ranges = leaf_ranges[leaf_offset[leaf] : leaf_offset[leaf + 1]]
-            held = (numbers[:bins], numbers[bins], lows, highs, ranges, leaf_nulls[leaf], all_rows)
-            least[leaf], most[leaf] = held_by_leaf(*held)
+            held = (numbers, numbers[bins], lows, highs, ranges, leaf_nulls[leaf], all_rows)
+            _hold(*held, least[leaf], most[leaf])
     whole, size = np.zeros(4), max(steps.size, others.size)
     stack_low, stack_high = np.empty(size), np.empty(size)
     others_least, others_most = np.empty(strata), np.empty(strata)
@@ -387,5 +403,5 @@ def selected(
     if whole[VALUES_HIGH] == 0.0:
         return whole, np.empty((2, 0)), sides
     ranges = leaf_ranges[leaf_offset[reach] : leaf_offset[reach + 1]]
-    sides = arranged(rows[:bins], low, high, ranges, refused, fewest, largest)
+    sides = arranged(rows, low, high, ranges, refused, fewest, largest)
     return whole, facts(*sides), sides

@@ -39,6 +39,7 @@ class Topic(NamedTuple):
 
     feature: int
     statistics: tuple[Statistic, ...]
+    positions: tuple[int, ...]  #: where `told` puts each
     other: int  #: the feature that it correlates with; -1 where that is not asked for
     wanted: Flags
     shares: Floats  #: of quantiles
@@ -61,8 +62,9 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     wanted = np.zeros(told.QUANTILES, np.bool_)
     wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = bool(counts), "mean" in functions, "sum" in functions
     wanted[told.VARIANCE] = bool(functions & {"std", "var"})
-    statistics = (*own, *counts, *(() if pair is None else (pair,)))
-    return Topic(feature, statistics, other, wanted, np.array(list(dict.fromkeys(shares)), np.float64))
+    statistics, ranks = (*own, *counts, *(() if pair is None else (pair,))), list(dict.fromkeys(shares))
+    positions = tuple(_position(each, ranks) for each in statistics)
+    return Topic(feature, statistics, positions, other, wanted, np.array(ranks, np.float64))
 
 
 def _share(asked: Statistic) -> float | None:
@@ -152,41 +154,34 @@ def tell(
     if topic is None:
         return {}
     same, place = Same(scales), strata.shared_place
-    day_kept = (strata.day, strata.day_offset, strata.day_rows, strata.day_kept)
-    heard, found = told.tell(
-        topic.wanted,
-        topic.shares,
-        likely,
+    given: tuple[Any, ...] = (
         *_clause(same, clause, topic.feature, topic.other),
         *_axes(same)[0],
         *(np.array(features), strata.starts, strata.top, strata.tilt, strata.counts, strata.codes),
-        *(*day_kept, NOWHERE if place is None else place),
+        *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, NOWHERE if place is None else place),
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),
     )
+    heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
     if not heard:
         return {}
-    return {
-        each: _told(found[_position(each, topic)], likely and each.function not in _ENDS) for each in topic.statistics
+    each = zip(topic.statistics, topic.positions, strict=True)
+    return {asked: _told(found[at], likely and asked.function not in _ENDS) for asked, at in each}
+
+
+def _position(asked: Statistic, shares: list[float | None]) -> int:
+    if (share := _share(asked)) is not None:
+        return told.QUANTILES + shares.index(share)
+    positions = {
+        "count": told.COUNT,
+        "mean": told.MEAN,
+        "sum": told.SUM,
+        "var": told.VARIANCE,
+        "std": told.DEVIATION,
+        "correlation": told.CORRELATION,
     }
-
-
-def _position(asked: Statistic, topic: Topic) -> int:
-    share = _share(asked)
-    if share is not None:
-        return told.QUANTILES + topic.shares.tolist().index(share)
-    return int(getattr(told, _NAMES[asked.function]))
-
-
-_NAMES: Final = {
-    "count": "COUNT",
-    "mean": "MEAN",
-    "sum": "SUM",
-    "var": "VARIANCE",
-    "std": "DEVIATION",
-    "correlation": "CORRELATION",
-}
+    return positions[asked.function]
 
 
 def _told(numbers: Floats, likely: bool) -> Told:

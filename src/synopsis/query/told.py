@@ -6,6 +6,8 @@ functions, for the questions that most are: one condition, statistics of one fea
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from synopsis.query import influences, intervals, mixtures, slices, weighing
@@ -28,6 +30,46 @@ def _arange(size: int) -> Positions:
     for each in range(size):
         found[each] = each
     return found
+
+
+@compiled
+def _ones(size: int) -> Floats:
+    found = np.empty(size)
+    for each in range(size):
+        found[each] = 1.0
+    return found
+
+
+@compiled
+def _flags(size: int, flag: bool) -> Flags:
+    found = np.empty(size, np.bool_)
+    for each in range(size):
+        found[each] = flag
+    return found
+
+
+@compiled
+def _corrected(
+    counts: Integers,
+    codes: Codes,
+    stratum: Integers,
+    covered: Floats,
+    whole: Integers,
+    kept: Integers,
+    column: Positions,
+    many: Positions,
+    slot: Positions,
+    weight: Floats,
+    in_all: Floats,
+) -> Floats:
+    """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
+    expected = weighing.counted(counts, stratum, covered)
+    if not weight.size:
+        return expected
+    usual = np.empty(stratum.size)
+    for each in range(stratum.size):
+        usual[each] = STEADY * whole[each] / max(kept[each], 1)
+    return weighing.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all)
 
 
 @compiled
@@ -82,6 +124,15 @@ def _lumps(
         for path in range(column.size):
             found[cut, path] = amount[path]
     return found
+
+
+@compiled
+def _put(found: Floats, statistic: int, estimate: Floats, low: Floats, high: Floats) -> None:
+    """Write down a statistic of every group."""
+    for group in range(estimate.size):
+        found[statistic, 0, group] = estimate[group]
+        found[statistic, 1, group] = low[group] if low.size else np.nan
+        found[statistic, 2, group] = high[group] if low.size else np.nan
 
 
 @compiled
@@ -148,7 +199,7 @@ def tell(
     correlates, if any; it is the `first` of both or not.
     """
     groups, bins = slots.size - 1, starts.shape[2]
-    found = np.full((QUANTILES + shares.size, 3, groups), np.nan)
+    found = np.empty((QUANTILES + shares.size, 3, groups))
     covered, partly, cut = np.empty(rows.size), False, False
     for slot in range(rows.size):
         covered[slot] = rows[slot] / whole[slot]
@@ -182,7 +233,7 @@ def tell(
                 tables[leaf, number, each] = table[number, each]
     which, live = _arange(column.size), paths
     alive, live_column, live_slot, live_weight, live_mass = which, column, slot_of, weight, weight
-    held, once, twice = np.ones(column.size), np.empty(0), np.empty(0)
+    held, once, twice = _ones(column.size), np.empty(0), np.empty(0)
     if kind == ANYTHING:
         worths = weighing.worths(weight, paths)
     else:
@@ -204,32 +255,24 @@ def tell(
     nowhere = np.zeros(groups + 1, np.int64)
     unlucky = (nobody, nobody, nobody, none, none, none, nowhere)
     luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
-    usual = np.empty(rows.size)
     if partly and kind != OTHER:
         luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start)
-        for slot in range(rows.size):
-            usual[slot] = STEADY * whole[slot] / max(kept[slot], 1)
+    known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4])
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
     expected = weighing.counted(counts[row], stratum, covered)
-    untouched = expected
-    if exact and luck[3].size:
-        untouched = weighing.lucky(expected, covered, usual, codes[row], luck[0], luck[1], luck[2], luck[3], luck[4])
+    untouched = _corrected(counts[row], codes[row], *known) if exact else expected
 
     # the count
     count = total if kind == ANYTHING else worths[0]
-    counted_low, counted_high = np.empty(groups), np.empty(groups)
+    counted_low, counted_high = none, none
     skew, met, leaf_row = np.zeros(groups), no_table, 0
     if kind == LEAF:
-        leaf_row, met, of_leaf = leaf_rows[0], tables[0], untouched
-        if not exact:
-            of_leaf = weighing.counted(counts[leaf_row], stratum, covered)
-            if luck[3].size:
-                of_leaf = weighing.lucky(
-                    of_leaf, covered, usual, codes[leaf_row], luck[0], luck[1], luck[2], luck[3], luck[4]
-                )
+        leaf_row, met = leaf_rows[0], tables[0]
+        of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known)
         count = weighing.weighed(of_leaf, met, slots, 1.0)
         skew = weighing.weighed(of_leaf, met, slots, -1.0)
     if likely and kind == ANYTHING:
+        counted_low, counted_high = np.empty(groups), np.empty(groups)
         for group in range(groups):
             counted_low[group], counted_high[group] = max(count[group] - edge[group], 0.0), count[group] + edge[group]
     elif likely and (wanted[COUNT] or wanted[SUM]):
@@ -238,28 +281,28 @@ def tell(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
             alive, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
         )  # fmt: skip
-    _put(found, COUNT, count, counted_low, counted_high, likely)
+    _put(found, COUNT, count, counted_low, counted_high)
 
     # the numbers of the feature
     one_tables = slices.measured(starts[row], top[row], tilt[row], stratum, axis, totals[one], one_ranges)
-    is_counted = np.empty(groups, np.bool_)
-    for group in range(groups):
-        is_counted[group] = exact
+    is_counted = _flags(groups, exact)
     summed = _kept(untouched) if exact else no_table
     masses, size, average, variance = weighing.numbered(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
-    heard = np.ones(groups, np.bool_)
+    heard = _flags(groups, True)
     if kind == LEAF and not exact:
         value = weighing.sums(size, average, heard, count, worths[0])
     else:
         value = weighing.sums(size, average, np.empty(0, np.bool_), none, none)
-    deviation = np.sqrt(variance)
+    deviation = np.empty(groups)
+    for group in range(groups):
+        deviation[group] = np.sqrt(variance[group])
     own_luck = luck if exact else unlucky
     uncovered = np.empty(rows.size if exact else 0)
     for slot in range(uncovered.size):
         uncovered[slot] = 1.0 - covered[slot]
-    about = (
+    about: tuple[Any, ...] = (
         reach,
         alive,
         live_slot,
@@ -275,7 +318,7 @@ def tell(
         paths,
         live,
     )
-    given = (
+    given: tuple[Any, ...] = (
         one_tables, size, average, variance, expected, codes[row], live_column,
         own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
     )  # fmt: skip
@@ -295,62 +338,72 @@ def tell(
             lowest,
             highest,
         )
+    mixture, at = (none, none, none, nowhere), np.empty((shares.size, 2, groups))
+    if shares.size:
+        flat = slices.pieces(starts[row], top[row], tilt[row], stratum, axis, slots, masses, one_ranges)
+        mixture = mixtures.running(*flat)
+        for turn in range(shares.size):
+            spot = mixtures.valued(*mixture, axis, *ends, step[one], shares[turn])
+            for group in range(groups):
+                at[turn, 0, group], at[turn, 1, group] = spot[0, group], spot[1, group]
+    halves, skews = np.empty((influences.QUANTILE + shares.size, groups)), np.empty((0, 0))
+    if likely:
+        skews = np.empty(halves.shape)
+        for turn in range(halves.shape[0]):
+            statistic, rank, left = min(turn, influences.QUANTILE), 0.0, no_table
+            if statistic == influences.AVERAGE and not (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
+                continue
+            if statistic == influences.TOTAL and not (wanted[SUM] and kind == ANYTHING):
+                continue
+            if statistic == influences.VARIANCE and not wanted[VARIANCE]:
+                continue
+            if statistic == influences.QUANTILE:
+                rank = shares[turn - influences.QUANTILE]
+                if not 0.0 < rank < 1.0:
+                    continue
+                left = slices.below(
+                    starts[row], top[row], tilt[row], stratum, axis, slots, at[turn - influences.QUANTILE, 0]
+                )
+            half, off = influences.of_numbers(statistic, rank, left, *given, *about)
+            for group in range(groups):
+                halves[turn, group], skews[turn, group] = half[group], off[group]
     mean_low, mean_high = none, none
     if likely and (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
-        half, off = influences.of_numbers(influences.AVERAGE, 0.0, no_table, *given, *about)
+        half, off = halves[influences.AVERAGE], skews[influences.AVERAGE]
         mean_low, mean_high = intervals.average(size, average, half, off, least, most, heard)
-    _put(found, MEAN, average, mean_low, mean_high, mean_low.size > 0)
+    _put(found, MEAN, average, mean_low, mean_high)
     sum_low, sum_high = none, none
     if likely and wanted[SUM] and kind == ANYTHING:
-        half, off = influences.of_numbers(influences.TOTAL, 0.0, no_table, *given, *about)
+        half, off = halves[influences.TOTAL], skews[influences.TOTAL]
         sum_low, sum_high = intervals.plain_total(size, average, value, half, off, edge, heard)
     elif likely and wanted[SUM]:
         sum_low, sum_high = intervals.total_of(
             size, average, value, count, counted_low, counted_high, mean_low, mean_high
         )
-    _put(found, SUM, value, sum_low, sum_high, sum_low.size > 0)
-    if wanted[VARIANCE]:
-        from_low, from_high, root_low, root_high = none, none, none, none
-        if likely:
-            half, off = influences.of_numbers(influences.VARIANCE, 0.0, no_table, *given, *about)
-            from_low, from_high = intervals.variance(size, variance, half, off, least, most, heard)
-            root_low, root_high = intervals.roots(from_low, from_high, deviation)
-        _put(found, VARIANCE, variance, from_low, from_high, likely)
-        _put(found, DEVIATION, deviation, root_low, root_high, likely)
-
-    # quantiles
-    if shares.size:
-        flat_low, flat_high, flat_mass, flat_offset = slices.pieces(
-            starts[row], top[row], tilt[row], stratum, axis, slots, masses, one_ranges
-        )
-        mixture = mixtures.running(flat_low, flat_high, flat_mass, flat_offset)
-        for turn in range(shares.size):
-            rank = shares[turn]
-            at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
-            wide_low, wide_high = none, none
-            if likely and 0.0 < rank < 1.0:
-                left = slices.below(starts[row], top[row], tilt[row], stratum, axis, slots, at[0])
-                half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
-                wide_low, wide_high = mixtures.around(
-                    *mixture, axis, *ends, step[one], rank, half, off, at[1], heard, none, none
-                )
-            _put(found, QUANTILES + turn, at[1], wide_low, wide_high, wide_low.size > 0)
+    _put(found, SUM, value, sum_low, sum_high)
+    var_low, var_high, std_low, std_high = none, none, none, none
+    if likely and wanted[VARIANCE]:
+        half, off = halves[influences.VARIANCE], skews[influences.VARIANCE]
+        var_low, var_high = intervals.variance(size, variance, half, off, least, most, heard)
+        std_low, std_high = intervals.roots(var_low, var_high, deviation)
+    _put(found, VARIANCE, variance, var_low, var_high)
+    _put(found, DEVIATION, deviation, std_low, std_high)
+    for turn in range(shares.size):
+        wide_low, wide_high = none, none
+        if likely and 0.0 < shares[turn] < 1.0:
+            half, off = halves[influences.QUANTILE + turn], skews[influences.QUANTILE + turn]
+            wide_low, wide_high = mixtures.around(
+                *mixture, axis, ends[0], ends[1], step[one], shares[turn], half, off, at[turn, 1], heard, none, none
+            )
+        _put(found, QUANTILES + turn, at[turn, 1], wide_low, wide_high)
 
     # how it goes with another feature
     if two >= 0:
         other, axis = _row(features, two), mass[two, : sizes[two] + 1]
         two_tables = slices.measured(starts[other], top[other], tilt[other], stratum, axis, totals[two], two_ranges)
         exact = kind == ANYTHING or (kind == LEAF and leaf_features[0] == two)
-        for group in range(groups):
-            is_counted[group] = exact
-        summed = no_table
-        if exact:
-            summed = weighing.counted(counts[other], stratum, covered)
-            if luck[3].size:
-                summed = weighing.lucky(
-                    summed, covered, usual, codes[other], luck[0], luck[1], luck[2], luck[3], luck[4]
-                )
-            summed = _kept(summed)
+        is_counted = _flags(groups, exact)
+        summed = _kept(_corrected(counts[other], codes[other], *known)) if exact else no_table
         _, _, second_average, _ = weighing.numbered(
             two_tables, summed, is_counted, codes[other], live_column, live_slot, live_mass, slots, live
         )
@@ -364,14 +417,5 @@ def tell(
         if likely:
             half = influences.of_pair(r, pair, *both, *about)
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
-        _put(found, CORRELATION, r, r_low, r_high, likely)
+        _put(found, CORRELATION, r, r_low, r_high)
     return True, found
-
-
-@compiled
-def _put(found: Floats, statistic: int, estimate: Floats, low: Floats, high: Floats, likely: bool) -> None:
-    """Write down a statistic of every group."""
-    for group in range(estimate.size):
-        found[statistic, 0, group] = estimate[group]
-        if likely:
-            found[statistic, 1, group], found[statistic, 2, group] = low[group], high[group]

@@ -23,12 +23,20 @@ def compiled(function: F) -> F:
     """The function in machine code, made when it is first called; kept on disk where there is a place for it."""
     from numba import njit
 
+    # Python calls no function whose name begins with an underscore, and C none at all.
+    inner = function.__name__.startswith("_")
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+    }
     try:
-        made = njit(cache=True, nogil=True, error_model="numpy")(function)
+        made: Any = njit(cache=True, **options)(function)
         made._cache._cache_file._source_stamp = _stamp()
         is_known = _is_kept(made, function)
     except RuntimeError:  # no folder that may be written to: every process compiles anew
-        made, is_known = njit(nogil=True, error_model="numpy")(function), False
+        made, is_known = njit(**options)(function), False
     if not is_known:
         _tell()
     return cast(F, made)
