@@ -257,7 +257,7 @@ class Looked:
         """Groups that surely have one; which bin of a group it is in is a condition more, and not known."""
         if any(isinstance(key, Binned) for key in self.asked.groups):
             return np.zeros(self.found.size, np.bool_)
-        held = (spans.inside & verdict.sure for verdict, spans in self._parts)
+        held = (spans.inside & verdict.sure if spans.inside.any() else spans.inside for verdict, spans in self._parts)
         return np.asarray(np.logical_or.reduce([each.any(axis=1) for each in held]))
 
     @cached_property
