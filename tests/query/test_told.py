@@ -50,8 +50,8 @@ def test_all_at_once_is_what_each_is_by_itself(seed, condition):
     statistics = asked(one, two)
     estimates = Estimates(Sample(strata, scales, FEATURES, covers, slots=slots), clause)
     found = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True)
-    if not found:  # somewhere no path speaks
-        assert covers.groups == 0 or not estimates._all_heard
+    if not found:  # somewhere there is no path
+        assert covers.groups == 0 or not estimates.sample.all_heard
         return
     assert set(found) == set(statistics)
     for each, (estimate, p95) in found.items():

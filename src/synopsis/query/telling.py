@@ -1,6 +1,6 @@
 """Telling: which statistics of a question machine code finds all at once, and what it has to know for that.
 
-`told` computes them. What is left over, and questions for which no path speaks, is asked of `estimate`.
+`told` computes them. What is left over, and groups without a path, is asked of `estimate`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from synopsis.query import bins
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
-from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, reachable
-from synopsis.query.programs import leaves_of, program_of
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
+from synopsis.query.programs import leaves_of, program_of, steps_of
 from synopsis.query.sampled import NOWHERE, Same
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
@@ -124,12 +124,22 @@ def _clause(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, 
         np.concatenate([np.empty((0, 2)), *ranges]),
         np.array(cuts, np.float64).reshape(-1, 4),
         feature,
+        _others(clause, feature),
         bins.on_axis(known[feature], own),
         *_ends(own),
         other,
+        np.empty(0, np.int64) if other < 0 else _others(clause, other),
         np.empty((0, 2)) if other < 0 else bins.on_axis(known[other], reachable(clause, other).ranges),
         feature < other,
     )
+
+
+def _others(clause: Clause, feature: int) -> Integers:
+    """The steps of what a clause demands of other features, its leaves numbered as those of the clause are."""
+    numbers = {leaf: number for number, leaf in enumerate(program_of(clause).leaves)}
+    known, steps = len(numbers), steps_of(parted(clause, feature)[1], numbers)
+    assert len(numbers) == known, "what is demanded of other features is among the leaves of the clause"
+    return np.array(steps, np.int64)
 
 
 def _ends(ranges: Ranges) -> tuple[float, float]:
@@ -148,7 +158,7 @@ def tell(
 ) -> dict[Statistic, Told]:
     """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
 
-    Nothing where no path speaks for one of the groups. Cost: that of each statistic by itself, without the calls.
+    Nothing where one of the groups has no path at all. Cost: that of each statistic by itself, without the calls.
     """
     topic = topic_of(asked)
     if topic is None:

@@ -1,7 +1,7 @@
 """Told: all that paths tell of one feature, and how it goes with another, in one call of machine code.
 
 What `estimate` and `sampled` compute when they are asked, statistic by statistic, is put together here from the same
-functions, for the questions that most are: one condition, statistics of one feature, paths that speak for every group.
+functions, for the questions that most are: one condition, statistics of one feature, groups that have paths.
 """
 
 from __future__ import annotations
@@ -127,6 +127,91 @@ def _lumps(
 
 
 @compiled
+def _leaf_shares(tables: Floats, counts: Integers, rows: Integers, stratum: Integers, whole: Integers) -> Floats:
+    """Leaves x slots: the share of rows that satisfy each, by the exact counts."""
+    found = np.empty((tables.shape[0], stratum.size))
+    for leaf in range(tables.shape[0]):
+        for slot in range(stratum.size):
+            held = 0.0
+            for each in range(tables.shape[2]):
+                held += counts[rows[leaf], stratum[slot], each] * tables[leaf, slot, each]
+            found[leaf, slot] = held / whole[slot]
+    return found
+
+
+@compiled
+def _alone(steps: Integers, shares: Floats) -> Floats:
+    """Slots: the share of rows that satisfy a clause, given that of its leaves, of independent features."""
+    found, stack = np.empty(shares.shape[1]), np.empty(max(steps.size, 1))
+    for slot in range(shares.shape[1]):
+        top, stack[0] = 0, 1.0
+        for step in steps:
+            if step >= 0:
+                stack[top] = shares[step, slot]
+                top += 1
+                continue
+            parts, is_all, product = (-step - 1) >> 1, (-step - 1) & 1 == 0, 1.0
+            for part in range(top - parts, top):
+                product *= stack[part] if is_all else 1.0 - stack[part]
+            top -= parts
+            stack[top] = product if is_all else 1.0 - product
+            top += 1
+        found[slot] = stack[0]
+    return found
+
+
+@compiled
+def _unseen(alone: Floats, rows: Floats, begin: int, end: int, paths: int) -> float:
+    """Rows of a group that satisfy a clause though no path does, as `Estimates._unseen` has them."""
+    expected = total = 0.0
+    for slot in range(begin, end):
+        expected, total = expected + rows[slot] * alone[slot], total + rows[slot]
+    return expected / (1.0 + expected * paths / total) if expected > 0.0 else 0.0
+
+
+@compiled
+def _independent(expected: Floats, alone: Floats) -> Floats:
+    """Slots x (bins and absent): rows where what is demanded of others has nothing to do with them."""
+    found = np.empty(expected.shape)
+    for slot in range(expected.shape[0]):
+        for each in range(expected.shape[1]):
+            found[slot, each] = expected[slot, each] * alone[slot]
+    return found
+
+
+@compiled
+def _correlated(
+    one_mass: Floats,
+    two_mass: Floats,
+    one_mean: Floats,
+    two_mean: Floats,
+    begin: int,
+    end: int,
+    one: float,
+    two: float,
+    one_variance: float,
+    two_variance: float,
+) -> float:
+    """The correlation of features that vary together from stratum to stratum only, for all that is known."""
+    bins, total, mx, my, covariance = one_mass.shape[1], 0.0, 0.0, 0.0, 0.0
+    weight, x, y = np.empty(end - begin), np.empty(end - begin), np.empty(end - begin)
+    for slot in range(begin, end):
+        first = second = one_away = two_away = 0.0
+        for each in range(bins):
+            first, second = first + one_mass[slot, each], second + two_mass[slot, each]
+            one_away += one_mass[slot, each] * (one_mean[slot, each] - one)
+            two_away += two_mass[slot, each] * (two_mean[slot, each] - two)
+        at, weight[slot - begin] = slot - begin, min(first, second)
+        x[at], y[at] = one_away / max(first, 1e-300), two_away / max(second, 1e-300)
+        total, mx, my = total + weight[at], mx + weight[at] * x[at], my + weight[at] * y[at]
+    if not (total > 0.0 and one_variance * two_variance > 0.0):
+        return np.nan
+    for at in range(weight.size):
+        covariance += weight[at] * (x[at] - mx / total) * (y[at] - my / total)
+    return float(min(max(covariance / total / np.sqrt(one_variance * two_variance), -1.0), 1.0))
+
+
+@compiled
 def _put(found: Floats, statistic: int, estimate: Floats, low: Floats, high: Floats) -> None:
     """Write down a statistic of every group."""
     for group in range(estimate.size):
@@ -151,10 +236,12 @@ def tell(
     cuts: Floats,
     # what it leaves of both features
     one: int,
+    one_others: Integers,
     one_ranges: Floats,
     lowest: float,
     highest: float,
     two: int,
+    two_others: Integers,
     two_ranges: Floats,
     first: bool,
     # mass axes
@@ -193,8 +280,10 @@ def tell(
     in_scope: Integers,
     days_cut: Integers,
 ) -> tuple[bool, Floats]:
-    """Whether paths speak for every group, and if so, statistics x (estimate, low, high at 95%) x groups.
+    """Whether every group has paths, and if so, statistics x (estimate, low, high at 95%) x groups.
 
+    Where none of them satisfies the clause, features are taken to be independent: `others` are the steps of what is
+    demanded of features but the one.
     Without `likely` there are no intervals. Features: `one`, which all statistics are of, and `two`, with which it
     correlates, if any; it is the `first` of both or not.
     """
@@ -242,9 +331,13 @@ def tell(
         )
         alive, live_column, live_slot = numbers[0], numbers[1], numbers[2]
         live_weight, held, live_mass, once, twice = real[0], real[1], real[2], real[3], real[4]
+    heard_by, all_heard = _flags(groups, True), True
     for group in range(groups):
-        if not worths[0, group] > 0.0:
-            return False, found
+        heard_by[group] = worths[0, group] > 0.0
+        all_heard = all_heard and heard_by[group]
+    leaf_shares = np.empty((0, 0))
+    if not all_heard:
+        leaf_shares = _leaf_shares(tables, counts, leaf_rows, stratum, whole)
     lumps = np.empty((0, 0))
     if likely and cuts.shape[0]:
         own = (starts, top, tilt, stratum, codes, live_column, live_slot, live_weight, live_mass)
@@ -263,7 +356,12 @@ def tell(
     untouched = _corrected(counts[row], codes[row], *known) if exact else expected
 
     # the count
-    count = total if kind == ANYTHING else worths[0]
+    count = total if kind == ANYTHING else worths[0].copy()
+    if not all_heard and kind == OTHER:
+        alone = _alone(steps, leaf_shares)
+        for group in range(groups):
+            if not heard_by[group]:
+                count[group] = _unseen(alone, rows, slots[group], slots[group + 1], paths[group + 1] - paths[group])
     counted_low, counted_high = none, none
     skew, met, leaf_row = np.zeros(groups), no_table, 0
     if kind == LEAF:
@@ -281,16 +379,22 @@ def tell(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
             alive, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
         )  # fmt: skip
+        for group in range(groups):
+            if kind == OTHER and not heard_by[group]:
+                counted_low[group] = 0.0
     _put(found, COUNT, count, counted_low, counted_high)
 
     # the numbers of the feature
     one_tables = slices.measured(starts[row], top[row], tilt[row], stratum, axis, totals[one], one_ranges)
-    is_counted = _flags(groups, exact)
+    is_counted, heard = _flags(groups, exact), _flags(groups, True)
     summed = _kept(untouched) if exact else no_table
+    if not exact and not all_heard:
+        summed = _independent(expected, _alone(one_others, leaf_shares))
+        for group in range(groups):
+            heard[group], is_counted[group] = heard_by[group], not heard_by[group]
     masses, size, average, variance = weighing.numbered(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
-    heard = _flags(groups, True)
     if kind == LEAF and not exact:
         value = weighing.sums(size, average, heard, count, worths[0])
     else:
@@ -324,7 +428,7 @@ def tell(
     )  # fmt: skip
     ends = (low[one, : sizes[one]], high[one, : sizes[one]])
     least, most = none, none
-    if likely and (wanted[MEAN] or wanted[SUM] or wanted[VARIANCE]):
+    if likely and (wanted[MEAN] or wanted[SUM] or wanted[VARIANCE] or not all_heard):
         least, most = slices.extremes(
             starts[row],
             top[row],
@@ -380,6 +484,11 @@ def tell(
         sum_low, sum_high = intervals.total_of(
             size, average, value, count, counted_low, counted_high, mean_low, mean_high
         )
+    if sum_low.size and not exact and not all_heard:
+        any_low, any_high = intervals.unheard_total(size, value, counted_high, least, most)
+        for group in range(groups):
+            if not heard[group]:
+                sum_low[group], sum_high[group] = any_low[group], any_high[group]
     _put(found, SUM, value, sum_low, sum_high)
     var_low, var_high, std_low, std_high = none, none, none, none
     if likely and wanted[VARIANCE]:
@@ -393,7 +502,7 @@ def tell(
         if likely and 0.0 < shares[turn] < 1.0:
             half, off = halves[influences.QUANTILE + turn], skews[influences.QUANTILE + turn]
             wide_low, wide_high = mixtures.around(
-                *mixture, axis, ends[0], ends[1], step[one], shares[turn], half, off, at[turn, 1], heard, none, none
+                *mixture, axis, ends[0], ends[1], step[one], shares[turn], half, off, at[turn, 1], heard, least, most
             )
         _put(found, QUANTILES + turn, at[turn, 1], wide_low, wide_high)
 
@@ -404,7 +513,11 @@ def tell(
         exact = kind == ANYTHING or (kind == LEAF and leaf_features[0] == two)
         is_counted = _flags(groups, exact)
         summed = _kept(_corrected(counts[other], codes[other], *known)) if exact else no_table
-        _, _, second_average, _ = weighing.numbered(
+        if not exact and not all_heard:
+            summed = _independent(weighing.counted(counts[other], stratum, covered), _alone(two_others, leaf_shares))
+            for group in range(groups):
+                is_counted[group] = not heard_by[group]
+        other_masses, _, second_average, other_variance = weighing.numbered(
             two_tables, summed, is_counted, codes[other], live_column, live_slot, live_mass, slots, live
         )
         x, y = (row, other) if first else (other, row)
@@ -413,6 +526,12 @@ def tell(
         both = (codes[x], codes[y], x_tables, y_tables, x_mean, y_mean, live_column)
         pair = influences.paired(*both, live_slot, live_mass, live)
         r = intervals.correlated(pair[1], pair[2], pair[3])
+        for group in range(groups):
+            if not heard_by[group]:
+                ends_of = (slots[group], slots[group + 1], average[group], second_average[group])
+                r[group] = _correlated(
+                    masses, other_masses, one_tables[1], two_tables[1], *ends_of, variance[group], other_variance[group]
+                )
         r_low, r_high = none, none
         if likely:
             half = influences.of_pair(r, pair, *both, *about)
