@@ -237,6 +237,8 @@ class Demanded(NamedTuple):
 class SelectedValues:
     """The values of one feature in the rows that are selected."""
 
+    known: tuple[Floats, Floats, Sides] | None = None  #: what machine code found of them, where it serves
+
     def __init__(self, selection: Selection, feature: int) -> None:
         self._selection, self._feature, self._strata = selection, feature, selection.strata
         self.known = selection.known(feature)
@@ -284,6 +286,8 @@ class SelectedValues:
 
     def quantile(self, share: float) -> Interval:
         """QUANTILE(x, share), interpolated linearly between neighbouring values."""
+        if self._is_void:
+            return _nothing()
         if self._arranged is not None:
             return self._arranged.quantile(share)
         down, up = self._sides
@@ -306,7 +310,14 @@ class SelectedValues:
             return None
         return _Arranged(arrangements.arranged(histogram.at_least, histogram.low, histogram.high, covered.ends, *left))
 
+    @property
+    def _is_void(self) -> bool:
+        """Whether machine code found that there is no value."""
+        return self.known is not None and not self.known[1].size
+
     def _stated(self, down: int, up: int) -> Interval | None:
+        if self._is_void:
+            return _nothing()
         return None if self._arranged is None else self._arranged.between(down, up)
 
     @cached_property
@@ -339,6 +350,11 @@ class SelectedValues:
         least, most = self._demanded[3:]
         must, either = np.minimum(room, least - kept), np.minimum(room, most - kept)
         return Side(self._strata, values, differences(must), differences(either))
+
+
+def _nothing() -> Interval:
+    """Of one group without a value."""
+    return Interval(np.full(1, np.nan), np.full(1, np.nan))
 
 
 class _Arranged:
