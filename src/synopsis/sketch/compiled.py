@@ -67,7 +67,7 @@ def _is_kept(made: Any, function: Callable[..., Any]) -> bool:
 def _tell() -> None:
     """Say once why this question takes longer than others."""
     logging.getLogger("synopsis").warning(
-        "the first question on this machine takes about half a minute longer: machine code is made for it, and kept"
+        "the first question on this machine takes about a minute longer: machine code is made for it, and kept"
     )
 
 
