@@ -4,9 +4,9 @@
 
 A sketch of brazil_weather_2025 at a tenth of the rows' size answers the random questions of ../shared/tools/contest.py
 (eight statistics each) in this process, warm. Every question goes in turn to: the sketch that saw it before (its plan
-is cached); the sketch that did not (the caches of plans and polygons emptied); DuckDB, two threads, with the rows in
-memory; DuckDB on the Parquet file; and, the first 20 that are no polygons, Spark SQL on the cached frame. Ratios are
-rivals' medians over ours (cached plan), of the same questions. Bars: 3, 20 and 100 times.
+is cached); the sketch that did not (the caches of questions, plans and polygons emptied); DuckDB, two threads, with the
+rows in memory; DuckDB on the Parquet file; and, the first 20 that are no polygons, Spark SQL on the cached frame.
+Ratios are rivals' medians over ours (cached plan), of the same questions. Bars: 3, 20 and 100 times.
 
 A fresh process then opens the sketch and asks 100 questions. Bar: it grows by at most 3 x memory + 50 MB over what it
 took after its imports. For comparison, 100 questions about all places and times follow.
@@ -32,7 +32,7 @@ import numpy as np
 import synopsis as syn
 from _shared import DATA, bar, print_table, write_results
 from accuracy import CASES, CONTEST, Question, questions_of, referee, spec_of, truth_of
-from synopsis.query import binding, language, shapes
+from synopsis.query import binding, shapes, spelling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ SLACK_BYTES = 50_000_000
 
 def forget() -> None:
     """Empty the caches of questions."""
-    for cache in (binding.plan, language.read, shapes._prepared):
+    for cache in (binding.plan, spelling.question_of, shapes._prepared):
         cache.cache_clear()
 
 

@@ -3,9 +3,13 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.query.test_weighing import CONDITIONS as WORLDS
+from tests.query.test_weighing import world
 
+from synopsis.query.covers import Covers, Slots
+from synopsis.query.histograms import Histogram, Histograms, Strata
 from synopsis.query.predicates import And, Between, IsNull, Not, Or
-from synopsis.query.strata import Histogram, Selection, Strata
+from synopsis.query.strata import Selection
 
 CONDITIONS = (
     And(),
@@ -48,3 +52,23 @@ def test_intervals_are_those_of_numpy(seed, strata, bins, condition, share):
                 getattr(one, name)(), getattr(other, name)(), rtol=1e-9, atol=1e-12, err_msg=name
             )
         np.testing.assert_allclose(one.quantile(share), other.quantile(share), rtol=1e-9, atol=1e-12)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(WORLDS), st.floats(0.0, 1.0))
+def test_a_summarys_intervals_found_at_once_are_those_of_numpy(seed, condition, share):
+    strata, scales, covered, _ = world(seed)
+    slots = Slots.of(strata, Covers.whole(covered))
+    if not slots.stratum.size:
+        return
+    known = Histograms(strata, scales, (0, 1, 2), slots.stratum)
+    fast = Selection(Strata.of(slots), known, condition)
+    plain = Selection(Strata.of(slots), {feature: inexact(known[feature]) for feature in range(3)}, condition)
+    for feature in range(3):
+        one, other = fast.values(feature), plain.values(feature)
+        for name in ("count", "sum", "mean", "min", "max"):
+            np.testing.assert_allclose(
+                getattr(one, name)(), getattr(other, name)(), rtol=1e-9, atol=1e-12, err_msg=name
+            )
+        np.testing.assert_allclose(one.quantile(share), other.quantile(share), rtol=1e-9, atol=1e-12)
+    for selection in (fast, Selection(Strata.of(slots), known, condition)):  # with features known before, and without
+        np.testing.assert_array_equal(selection.count(), plain.count())

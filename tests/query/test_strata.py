@@ -17,8 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from synopsis.query.histograms import Histogram, Strata
 from synopsis.query.predicates import EVERYTHING, And, Between, Condition, IsNull, Not, Or
-from synopsis.query.strata import Histogram, Interval, Selection, Strata
+from synopsis.query.strata import Interval, Selection
 
 Rows = NDArray[np.float64]  #: rows x features, NaN being absent
 

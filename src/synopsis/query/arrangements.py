@@ -8,37 +8,48 @@ from __future__ import annotations
 
 import numpy as np
 
+from synopsis.query.sides import CELLS, CLOSE_ENOUGH, MOST_STEPS, NO_WIDTH, ROUNDING, ROUNDING_OF_RANKS
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Flags
 
-#: Facts of a side, by position; `strata` knows them, too.
+#: Facts of a side, by position.
 BEST, WORST, COUNT, SUM, MEAN, EITHER = range(6)
 
 
 @compiled
+def _ends(starts: Codes, stops: Codes, stratum: int, each: int, edges: Floats, ends: Floats) -> tuple[float, float]:
+    """The least and the greatest value of a bin, 0 where it is not used.
+
+    Fine bins lie between edges, from the lowest value to the highest, which are the `ends`.
+    """
+    begin, end = int(starts[stratum, each]), int(stops[stratum, each])
+    if end <= begin:
+        return 0.0, 0.0
+    first, last = min(begin, edges.size), min(end, edges.size + 1) - 1
+    low = max(edges[first - 1], ends[0]) if first else ends[0]
+    # No value of a bin is as high as the edge above it, but none of its highest fine bin is below that.
+    above = min(np.nextafter(edges[last], -np.inf), ends[1]) if last < edges.size else ends[1]
+    return low, max(above, max(edges[last - 1], ends[0]) if last else ends[0])
+
+
+@compiled
 def binned(
-    starts: Codes, ends: Codes, counts: Integers, chosen: Integers, edges: Floats, lowest: float, highest: float
+    starts: Codes, stops: Codes, counts: Integers, chosen: Integers, edges: Floats, ends: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Bins x chosen strata: counts (absent last), and the least and the greatest value of each bin; 0 where it is not
     used.
 
-    `starts`, `ends` and `counts` are strata x bins. Fine bins lie between edges, from the lowest value to the highest.
+    `starts`, `stops` and `counts` are strata x bins.
     """
     strata, bins = chosen.size, starts.shape[1]
     rows, low, high = np.empty((bins + 1, strata)), np.zeros((bins, strata)), np.zeros((bins, strata))
     for to in range(strata):
-        stratum = chosen[to]
         for each in range(bins):
-            rows[each, to] = counts[stratum, each]
-            begin, end = int(starts[stratum, each]), int(ends[stratum, each])
-            if end > begin:
-                first, last = min(begin, edges.size), min(end, edges.size + 1) - 1
-                low[each, to] = max(edges[first - 1], lowest) if first else lowest
-                # No value of a bin is as high as the edge above it, but none of its highest fine bin is below that.
-                above = min(np.nextafter(edges[last], -np.inf), highest) if last < edges.size else highest
-                high[each, to] = max(above, max(edges[last - 1], lowest) if last else lowest)
-        rows[bins, to] = counts[stratum, bins]
+            rows[each, to] = counts[chosen[to], each]
+            low[each, to], high[each, to] = _ends(starts, stops, chosen[to], each, edges, ends)
+        rows[bins, to] = counts[chosen[to], bins]
     return rows, low, high
 
 
@@ -55,12 +66,19 @@ def _covers(low: float, high: float, ranges: Floats) -> tuple[bool, bool]:
 
 
 @compiled
-def held_by_leaf(
-    counts: Floats, absent: Floats, low: Floats, high: Floats, ranges: Floats, nulls: bool, total: Floats
-) -> tuple[Floats, Floats]:
-    """For how many rows of each stratum a leaf holds, at least and at most."""
+def _hold(
+    counts: Floats,
+    absent: Floats,
+    low: Floats,
+    high: Floats,
+    ranges: Floats,
+    nulls: bool,
+    total: Floats,
+    least: Floats,
+    most: Floats,
+) -> None:
+    """Write down for how many rows of each stratum a leaf holds, at least and at most."""
     bins, strata = low.shape
-    least, most = np.empty(strata), np.empty(strata)
     for stratum in range(strata):
         present = sure = may_be = 0.0
         for each in range(bins):
@@ -77,17 +95,16 @@ def held_by_leaf(
             outside_least, outside_most = outside_least + absent[stratum], outside_most + absent[stratum]
         least[stratum] = max(sure, total[stratum] - outside_most)
         most[stratum] = min(may_be, total[stratum] - outside_least)
-    return least, most
 
 
 @compiled
-def counted(total: Floats, inside: Integers, cut: Integers, least: Floats, most: Floats) -> tuple[float, float]:
-    """How many rows in scope satisfy a clause, given by stratum for how many in all it holds."""
-    low = high = 0.0
-    for stratum in range(total.size):
-        low += max(inside[stratum] + least[stratum] - total[stratum], 0.0)
-        high += min(inside[stratum] + cut[stratum], most[stratum])
-    return low, high
+def held_by_leaf(
+    counts: Floats, absent: Floats, low: Floats, high: Floats, ranges: Floats, nulls: bool, total: Floats
+) -> tuple[Floats, Floats]:
+    """For how many rows of each stratum a leaf holds, at least and at most."""
+    least, most = np.empty(total.size), np.empty(total.size)
+    _hold(counts, absent, low, high, ranges, nulls, total, least, most)
+    return least, most
 
 
 @compiled
@@ -166,10 +183,8 @@ def arranged(
 
 
 @compiled
-def facts(
-    values: Floats, must: Floats, either: Floats, sizes: Integers, rounding: float, close: float, steps: int
-) -> Floats:
-    """Sides x facts: upper bounds, as `strata._Side` has them."""
+def facts(values: Floats, must: Floats, either: Floats, sizes: Integers) -> Floats:
+    """Sides x facts: upper bounds, as `sides` has them."""
     found = np.zeros((2, 6))
     for side in range(2):
         best, worst, taken = -np.inf, np.inf, 0.0
@@ -193,18 +208,18 @@ def facts(
             size += either[side, each] * abs(value)
         found[side, COUNT] = count
         # Where no row must be taken, one is all the same: without, there would be no sum.
-        found[side, SUM] = (best if count == 0.0 and best < 0.0 else fixed + above) + rounding * size
-        level, gain, slack = best, 0.0, rounding * scale
+        found[side, SUM] = (best if count == 0.0 and best < 0.0 else fixed + above) + ROUNDING * size
+        level, gain, slack = best, 0.0, ROUNDING * scale
         if count > 0.0:
             level = max(fixed / max(count, 1.0), (fixed + total) / (max(count, 1.0) + may))
-            for _ in range(steps):
+            for _ in range(MOST_STEPS):
                 taken, total = max(count, 1.0), fixed
                 for each in range(sizes[side]):
                     if values[side, each] > level:
                         others = either[side, each] - must[side, each]
                         taken, total = taken + others, total + others * values[side, each]
                 gain = max(total - level * taken, 0.0) / max(count, 1.0)
-                if gain <= slack + close * (best - level):
+                if gain <= slack + CLOSE_ENOUGH * (best - level):
                     break
                 level = max(total / taken, level)
         found[side, MEAN] = min(level + gain, best) + slack
@@ -228,7 +243,7 @@ def _sort_down(which: Integers, values: Floats) -> None:
 
 
 @compiled
-def quantile(
+def _level(
     values: Floats,
     must: Floats,
     either: Floats,
@@ -236,12 +251,10 @@ def quantile(
     floor: float,
     share: float,
     needed: float,
-    cells: int,
-    least_width: float,
 ) -> float:
     """The value at which enough rows are reached, by cells of values first; 0 where there is none."""
-    width = best - floor
-    density = (cells - 1) / width if width > least_width else 0.0
+    width, cells = best - floor, CELLS
+    density = (cells - 1) / width if width > NO_WIDTH else 0.0
     cell = np.empty(values.size, np.int64)
     musts, eithers = np.zeros(cells), np.zeros(cells)
     for each in range(values.size):
@@ -270,3 +283,124 @@ def quantile(
         if must_before + share * (either_before - must_before) > needed:
             return float(values[each])
     return 0.0
+
+
+@compiled
+def quantile(values: Floats, must: Floats, either: Floats, sizes: Integers, facts: Floats, share: float) -> Floats:
+    """Between which values a quantile lies, as `sides` has it."""
+    ends = np.empty(2)
+    for side in range(2):
+        size, best, floor = sizes[side], facts[side, BEST], -facts[1 - side, BEST]
+        below, above = (share, 1.0 - share) if side else (1.0 - share, share)
+        needed = above * (facts[side, COUNT] - 1.0)
+        level = _level(values[side, :size], must[side, :size], either[side, :size], best, floor, below, needed)
+        level = level + ROUNDING * abs(level) + ROUNDING_OF_RANKS * facts[side, EITHER] * (best - floor)
+        ends[side] = min(level, best)
+    ends[0] = 0.0 - ends[0]
+    return ends
+
+
+# --- a whole condition ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _clause(
+    steps: Integers, least: Floats, most: Floats, total: float, low: Floats, high: Floats
+) -> tuple[float, float]:
+    """For how many rows of a stratum a clause holds, given for how many each leaf does (Fréchet 1935)."""
+    top = 0
+    for step in steps:
+        if step >= 0:
+            low[top], high[top] = least[step], most[step]
+            top += 1
+            continue
+        parts, is_all = (-step - 1) >> 1, (-step - 1) & 1 == 0
+        top -= parts
+        refused, fewest, sure, may_be = 0.0, total, 0.0, 0.0
+        for part in range(top, top + parts):
+            refused, fewest = refused + (total - low[part]), min(fewest, high[part])
+            sure, may_be = max(sure, low[part]), may_be + high[part]
+        low[top] = max(total - refused, 0.0) if is_all else sure
+        high[top] = fewest if is_all else min(may_be, total)
+        top += 1
+    return low[0], high[0]
+
+
+#: Facts of the whole, by position: rows at least and at most, values at least and at most.
+ROWS_LOW, ROWS_HIGH, VALUES_LOW, VALUES_HIGH = range(4)
+
+
+@compiled
+def selected(
+    steps: Integers,
+    others: Integers,
+    own: int,
+    reach: int,
+    leaf_features: Integers,
+    leaf_offset: Integers,
+    leaf_ranges: Floats,
+    leaf_nulls: Flags,
+    starts: Codes,
+    stops: Codes,
+    counts: Integers,
+    features: Integers,
+    chosen: Integers,
+    total: Integers,
+    inside: Integers,
+    cut: Integers,
+    edges: Floats,
+    edge_sizes: Integers,
+    ends: Floats,
+) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats, Integers]]:
+    """Of the rows of one group that a clause selects, and of a feature's values in them: facts of the whole, facts of
+    both sides, and these as `arranged`.
+
+    The clause is given as `programs.Demands`. Where it knows no feature, rows are all that is counted.
+    """
+    strata, bins, leaves = chosen.size, starts.shape[2], leaf_features.size
+    position = np.empty(leaves, np.int64)
+    for leaf in range(leaves):
+        for each in range(features.size):
+            if features[each] == leaf_features[leaf]:
+                position[leaf] = each
+    all_rows, least, most = np.empty(strata), np.empty((leaves, strata)), np.empty((leaves, strata))
+    for to in range(strata):
+        all_rows[to] = total[to]
+    place = position[own] if own >= 0 else -1
+    rows, low, high = np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0))
+    for row in range(features.size):
+        numbers, lows, highs = np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0))
+        for leaf in range(leaves):
+            if position[leaf] != row:
+                continue
+            if not numbers.size:
+                known = edges[features[row], : edge_sizes[features[row]]]
+                numbers, lows, highs = binned(starts[row], stops[row], counts[row], chosen, known, ends[features[row]])
+                if row == place:
+                    rows, low, high = numbers, lows, highs
+            ranges = leaf_ranges[leaf_offset[leaf] : leaf_offset[leaf + 1]]
+            held = (numbers, numbers[bins], lows, highs, ranges, leaf_nulls[leaf], all_rows)
+            _hold(*held, least[leaf], most[leaf])
+    whole, size = np.zeros(4), max(steps.size, others.size)
+    stack_low, stack_high = np.empty(size), np.empty(size)
+    others_least, others_most = np.empty(strata), np.empty(strata)
+    for to in range(strata):
+        low_here, high_here = _clause(steps, least[:, to], most[:, to], all_rows[to], stack_low, stack_high)
+        whole[ROWS_LOW] += max(inside[to] + low_here - all_rows[to], 0.0)
+        whole[ROWS_HIGH] += min(inside[to] + cut[to], high_here)
+        if own >= 0:
+            others_least[to], others_most[to] = _clause(
+                others, least[:, to], most[:, to], all_rows[to], stack_low, stack_high
+            )
+    sides = (np.empty((2, 0)), np.empty((2, 0)), np.empty((2, 0)), np.zeros(2, np.int64))
+    if own < 0:
+        return whole, np.empty((2, 0)), sides
+    refused, fewest, largest = left(all_rows, inside, cut, least[own], most[reach], others_least, others_most)
+    for to in range(strata):
+        whole[VALUES_LOW] += fewest[to]
+        whole[VALUES_HIGH] += largest[to]
+    if whole[VALUES_HIGH] == 0.0:
+        return whole, np.empty((2, 0)), sides
+    ranges = leaf_ranges[leaf_offset[reach] : leaf_offset[reach + 1]]
+    sides = arranged(rows, low, high, ranges, refused, fewest, largest)
+    return whole, facts(*sides), sides

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from synopsis.core.errors import BadQuery, NotKept, nearest
+from synopsis.core.hashing import Hashed
 from synopsis.grid.geohash import BITS_PER_CHARACTER
 from synopsis.query import terms as terms_of
 from synopsis.query import tree
@@ -52,6 +53,8 @@ class Statistic(Placed):
     away: float | None = None  #: of outliers: how many standard deviations
     rounded: bool = True  #: of a count: to whole rows; what shares are made of is not
     by_paths: bool = False  #: of a count: by paths alone, as what it is a part of, or the whole of, is known
+
+    __hash__ = Hashed.__hash__
 
     @property
     def is_count(self) -> bool:
@@ -159,6 +162,12 @@ class Plan:
     def statistics(self) -> tuple[Statistic, ...]:
         """All statistics that the answer needs, each once."""
         return tuple(each for each in self._needed if isinstance(each, Statistic))
+
+    @cached_property
+    def features(self) -> frozenset[int]:
+        """All features that statistics and groups name."""
+        named = {feature for each in self.statistics for feature in each.features}
+        return frozenset(named | {key.feature for key in self.groups if isinstance(key, Binned)})
 
     @cached_property
     def memberships(self) -> tuple[Membership, ...]:

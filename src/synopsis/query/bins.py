@@ -56,8 +56,8 @@ class Bins:
         return self.starts, self.stops, self.tilt, self.chosen, self.axis.mass
 
     def on_axis(self, ranges: Ranges) -> Floats:
-        """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
-        return _on_axis(self.axis, ranges)
+        """Ranges of values as ranges of the mass axis."""
+        return on_axis(self.axis, ranges)
 
     def shares(self, ranges: Ranges, *, nulls: bool) -> Floats:
         """Slots x (bins and absent): the share of each that is in the ranges."""
@@ -73,7 +73,9 @@ class Bins:
 
     def cuts(self, ranges: Ranges) -> list[Floats]:
         """Of each bin, for every end of the ranges that cuts a fine bin: how much of the bin may be on either side."""
-        return [left_open * slices.between(*self._own, begin, end) for begin, end, left_open in _cut(self.axis, ranges)]
+        return [
+            left_open * slices.between(*self._own, begin, end) for begin, end, left_open in cuts_of(self.axis, ranges)
+        ]
 
     def mixture(self, mass: Floats, ranges: Ranges) -> mixtures.Mixture:
         """The distributions of groups on the mass axis, of so much mass in every bin, of values in the ranges."""
@@ -84,25 +86,28 @@ class Bins:
         begin, end, weight, offset = slices.pieces(*self._own, self.offset, mass, self.on_axis(ranges))
         return begin, end, weight, offset
 
+    @property
+    def of_values(self) -> tuple[Floats, Floats, Floats, float]:
+        """What tells which values lie where on the mass axis."""
+        return self.axis.mass, self.axis.low, self.axis.high, self.axis.step
+
     def values(self, place: Floats) -> Floats:
         """The values that so much of the mass axis lies below, on the grid where there is one."""
-        axis = self.axis
-        return slices.values(axis.mass, axis.low, axis.high, axis.step, place)
+        return slices.values(*self.of_values, place)
 
-    def around(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """The ends of the fine bins that places on the mass axis lie in: where in them a value lies is not known."""
-        least, greatest = slices.around(self.axis.mass, self.axis.low, self.axis.high, low, high)
-        return least, greatest
-
-    def ends(self, counts: Integers, covered: Floats, share: Floats) -> tuple[Floats, Floats]:
-        """Groups: the least and the greatest value of bins that have rows in scope; infinite where there are none."""
+    def ends(
+        self, counts: Integers, covered: Floats, share: Floats, within: tuple[float, float]
+    ) -> tuple[Floats, Floats]:
+        """Groups: the least and the greatest value, within ends, of bins that have rows in scope; infinite where there
+        are none."""
         own = (self.starts, self.stops, self.chosen, self.offset, self.axis.low, self.axis.high)
-        low, high = slices.extremes(*own, counts, covered, share)
+        low, high = slices.extremes(*own, counts, covered, share, *within)
         return low, high
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
+def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
+    """Closed ranges of values as ranges of the mass axis, in order: ranges x 2."""
     if ranges == EVERYWHERE:
         return np.array([(0.0, float(axis.mass[-1]))])
     step = axis.step
@@ -116,10 +121,10 @@ def _on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _cut(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
+def cuts_of(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
     """Every fine bin that an end of the ranges cuts: where it begins and ends, and how much of it is left open."""
     mass, found = axis.mass, []
-    for end in set(_on_axis(axis, ranges).ravel().tolist()):
+    for end in set(on_axis(axis, ranges).ravel().tolist()):
         code = int(mass.searchsorted(end, side="right")) - 1
         if 0 <= code < mass.size - 1 and mass[code] < end:
             begin, after = float(mass[code]), float(mass[code + 1])

@@ -120,4 +120,6 @@ class Slots(NamedTuple):
     @property
     def group(self) -> Integers:
         """Slots: the group of each."""
+        if self.groups == 1:
+            return np.zeros(self.rows.size, np.int64)
         return np.repeat(np.arange(self.groups), np.diff(self.offset))

@@ -13,8 +13,8 @@ What is done path by path and bin by bin is in `weighing` and `influences`, in m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from synopsis.query.bins import Bins
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
+from synopsis.query.programs import leaves_of, program_of
 from synopsis.query.sampled import NOBODY, NONE, Live, Sample
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
@@ -36,11 +37,8 @@ else:
 
 Interval = tuple[Floats, Floats]  #: groups
 
-#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
-#: other feature's bin, too.
-_UNSEEN = 2.0
-
 _NO_TABLE: Floats = np.empty((0, 0))
+_NO_FLAGS: Flags = np.empty(0, np.bool_)
 
 #: In the order in which `influences` takes it: reach of paths; positions, slots, weights, probabilities and worth of
 #: live ones, how far they are open, once and twice, and in lumps; parts of days and places of paths; where the slots,
@@ -72,7 +70,7 @@ class Estimates:
     @cached_property
     def _heard(self) -> Flags:
         """Groups: whether any path tells of rows that satisfy the clause; else features are taken to be independent."""
-        return self.sample.heard & (self._live.total > 0.0)
+        return weighing.heard(self.sample.paths.offset, self._live.total)
 
     @cached_property
     def _all_heard(self) -> bool:
@@ -111,7 +109,7 @@ class Estimates:
     def _program(self) -> tuple[Integers, Floats, Integers, Integers]:
         """The clause in steps, a table for every leaf, where the codes of its feature stand, and the leaves without
         which no row satisfies it."""
-        steps, leaves, demanded = _steps(self._clause)
+        steps, leaves, demanded = program_of(self._clause)
         tables = np.empty((len(leaves), self.sample.slots.rows.size, self.sample.strata.bins + 1))
         for number, leaf in enumerate(leaves):
             tables[number] = self.sample.shares(leaf)
@@ -126,8 +124,8 @@ class Estimates:
             own = (self.sample.which, paths.column, paths.slot, paths.weight, paths.offset)
         else:
             own = (among.which, among.column, among.slot, among.weight, among.offset)
-        whole, real, offset = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
-        return Live._make((*whole, *real, offset, *weighing.worths(real[2], offset)))
+        whole, real, offset, totals = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
+        return Live._make((*whole, *real, offset, *totals))
 
     @cached_property
     def _lumps(self) -> Floats:
@@ -136,7 +134,7 @@ class Estimates:
         All of a fine bin may have one value, at all places the same.
         """
         live, found = self._live, []
-        for leaf in _leaves(self._clause):
+        for leaf in leaves_of(self._clause):
             for cut in self.sample.bins(leaf.feature).cuts(leaf.ranges):
                 own = (self.sample.codes(leaf.feature), live.column, live.slot, live.weight, live.mass)
                 found.append(weighing.lumped(cut, self.sample.shares(leaf), *own))
@@ -166,7 +164,8 @@ class Estimates:
         if self._anything:
             return sample.total
         if isinstance(self._clause, Leaf):
-            return sample.added((sample.corrected(self._clause.feature) * sample.shares(self._clause)).sum(axis=1))
+            known = (sample.untouched(self._clause.feature), sample.shares(self._clause), sample.slots.offset)
+            return weighing.weighed(*known, 1.0)
         if self._all_heard:
             return self._live.total
         return np.where(self._heard, self._live.total, self._unseen)
@@ -245,15 +244,13 @@ class Estimates:
         met, codes, skew = _NO_TABLE, sample.strata.codes[0], np.zeros(sample.groups)
         if isinstance(self._clause, Leaf):
             feature, met, luck = self._clause.feature, sample.shares(self._clause), sample.luck
-            codes, skew = (
-                sample.codes(feature),
-                sample.added((np.minimum(sample.untouched(feature), 0.0) * met).sum(axis=1)),
-            )
+            codes = sample.codes(feature)
+            skew = weighing.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
         of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
         of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
-        if not isinstance(self._clause, Leaf):
+        if not isinstance(self._clause, Leaf) and not self._all_heard:
             low = np.where(self._heard, low, 0.0)
         if not sample.all_heard:
             least, most = (sample.added(each) for each in self._at_most(self._clause))
@@ -289,14 +286,11 @@ class Estimates:
     def correlation_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the correlation lies."""
         pair = self._pair(one, two)
-        r, has_rows = pair.correlation, np.diff(self.sample.slots.offset) > 0
-        half = np.full(r.size, np.nan)
+        r, half = pair.correlation, NONE
         if pair.told:
-            # Where there is no correlation, it would take these for covariances.
-            half = np.where(np.isnan(r), np.nan, influences.of_pair(r, *pair.told, *self._about))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            unseen = _UNSEEN * pair.unseen / np.sqrt(pair.square * pair.other)
-        low, high = intervals.correlation(r, half, unseen, has_rows)
+            half = influences.of_pair(r, *pair.told, *self._about)
+        known = (pair.within, pair.beyond, pair.square, pair.other, self.sample.slots.offset)
+        low, high = intervals.correlation(r, half, *known)
         return low, high
 
     def covariance_p95(self, one: int, two: int) -> Interval:
@@ -306,38 +300,13 @@ class Estimates:
         low, high = -most, most
         if pair.told:
             half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
-            unseen = _UNSEEN * pair.unseen
+            unseen = intervals.UNSEEN * pair.unseen
             heard = self._heard
             low = np.where(heard, pair.covariance - half + np.fmin(r, 0.0) * unseen, low)
             high = np.where(heard, pair.covariance + half + np.fmax(r, 0.0) * unseen, high)
         known = pair.total > 0
         low, high = np.minimum(low, pair.covariance), np.maximum(high, pair.covariance)
         return np.where(known, low, np.nan), np.where(known, high, np.nan)
-
-
-def _leaves(clause: Clause) -> list[Leaf]:
-    """The leaves of a clause."""
-    return [clause] if isinstance(clause, Leaf) else [leaf for part in clause.parts for leaf in _leaves(part)]
-
-
-@lru_cache(maxsize=256)
-def _steps(clause: Clause) -> tuple[Integers, tuple[Leaf, ...], Integers]:
-    """A clause as `weighing` takes it, its leaves, and the positions of those without which nothing satisfies it."""
-    anything, leaves = isinstance(clause, AllOf) and not clause.parts, _leaves(clause)
-    alone = [part for part in (clause.parts if isinstance(clause, AllOf) else (clause,)) if isinstance(part, Leaf)]
-    demanded = np.array([leaves.index(leaf) for leaf in alone], np.int64)
-    return np.array([] if anything else _postfix(clause, 0), np.int64), tuple(leaves), demanded
-
-
-def _postfix(clause: Clause, before: int) -> list[int]:
-    """The steps of a clause, so many leaves having come before."""
-    if isinstance(clause, Leaf):
-        return [before]
-    steps: list[int] = []
-    for part in clause.parts:
-        steps += _postfix(part, before)
-        before += len(_leaves(part))
-    return [*steps, (weighing.ALL if isinstance(clause, AllOf) else weighing.ANY) - 2 * len(clause.parts)]
 
 
 class _Pair(NamedTuple):
@@ -361,10 +330,7 @@ class _Pair(NamedTuple):
     @property
     def correlation(self) -> Floats:
         """NaN where a feature does not vary."""
-        spread = self.square * self.other
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.clip(self.covariance / np.sqrt(spread), -1.0, 1.0)
-        return np.where(spread > 0, found, np.nan)
+        return intervals.correlated(self.covariance, self.square, self.other)
 
     def where(self, heard: Flags, other: _Pair) -> _Pair:
         """This where paths tell, the other where none does."""
@@ -405,6 +371,7 @@ class Numbers:
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
     feature: int
+    _places: dict[float, Floats] = field(default_factory=dict)  #: of quantiles that were asked for
 
     @property
     def share(self) -> Floats:
@@ -424,11 +391,10 @@ class Numbers:
     @cached_property
     def sum(self) -> Floats:
         """SUM; 0 where there is nothing. The count of rows is better known than the paths' masses tell."""
-        whole, total = self.estimates, self.average * self.count
+        whole = self.estimates
         if not whole._exact(self.feature) and isinstance(whole._clause, Leaf):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                total = np.where(self._heard, total * whole.count() / whole._live.total, total)
-        return np.where(self.count > 0, total, 0.0)
+            return weighing.sums(self.count, self.average, self._heard, whole.count(), whole._live.total)
+        return weighing.sums(self.count, self.average, _NO_FLAGS, NONE, NONE)
 
     @cached_property
     def deviation(self) -> Floats:
@@ -437,11 +403,13 @@ class Numbers:
 
     def quantile(self, share: float) -> Floats:
         """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
-        return self.bins.values(self._at(np.full(self.count.size, share)))
+        return np.asarray(self._at(share)[1])
 
-    def _at(self, share: Floats) -> Floats:
-        """Where on the mass axis a share of the rows is reached; NaN where there is nothing."""
-        return mixtures.interpolated(*self._mixture, share)
+    def _at(self, share: float) -> Floats:
+        """Where on the mass axis a share of the rows is reached, and the values there; NaN where there is nothing."""
+        if share not in self._places:
+            self._places[share] = mixtures.valued(*self._mixture, *self.bins.of_values, share)
+        return self._places[share]
 
     @cached_property
     def _mixture(self) -> mixtures.Mixture:
@@ -458,18 +426,23 @@ class Numbers:
     @cached_property
     def _extremes(self) -> Interval:
         """The lowest and the highest value that there may be, by the exact counts."""
-        sample = self.estimates.sample
-        least, most = self.bins.ends(sample.strata.counts[sample.position(self.feature)], sample.covered, self.share)
+        sample, within = self.estimates.sample, (-np.inf, np.inf)
         if self.ranges:
-            least = np.where(np.isinf(least), least, np.maximum(least, self.ranges[0][0]))
-            most = np.where(np.isinf(most), most, np.minimum(most, self.ranges[-1][1]))
-        return least, most
+            within = (self.ranges[0][0], self.ranges[-1][1])
+        counts = sample.strata.counts[sample.position(self.feature)]
+        return self.bins.ends(counts, sample.covered, self.share, within)
 
     @property
     def _heard(self) -> Flags:
         """Groups: whether any path says anything: otherwise all that is possible is in an interval."""
         whole = self.estimates
         return whole.sample.heard if whole._exact(self.feature) else whole._heard
+
+    @property
+    def _all_heard(self) -> bool:
+        """Whether that is so for every group."""
+        whole = self.estimates
+        return whole.sample.all_heard if whole._exact(self.feature) else whole._all_heard
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
@@ -512,7 +485,7 @@ class Numbers:
             low, high = intervals.plain_total(*own, *errors, whole.sample.edge, self._heard)
         else:
             low, high = intervals.total_of(*own, whole.count(), *whole.count_p95(), *self.average_p95)
-        if not self._heard.all():
+        if not self._all_heard:
             least, most = intervals.unheard_total(self.count, self.sum, whole.count_p95()[1], *self._extremes)
             low, high = np.where(self._heard, low, least), np.where(self._heard, high, most)
         return low, high
@@ -527,19 +500,13 @@ class Numbers:
     @cached_property
     def deviation_p95(self) -> Interval:
         """Between which numbers the deviation lies."""
-        low, high = self.variance_p95
-        return np.minimum(np.sqrt(low), self.deviation), np.maximum(np.sqrt(high), self.deviation)
+        low, high = intervals.roots(*self.variance_p95, self.deviation)
+        return low, high
 
     def quantile_p95(self, share: float) -> Interval:
         """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
-        at = self._at(np.full(self.count.size, share))
-        half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at))
-        # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = np.minimum(np.minimum(skew, 0.0) - half, 0.0), np.maximum(np.maximum(skew, 0.0) + half, 0.0)
-        low, high = (self._at(np.clip(share + each, 0.0, 1.0)) for each in (more, fewer))
-        low, high = self.bins.around(low, high)
-        if not self._heard.all():
-            lowest, highest = self._extremes
-            low, high = np.where(self._heard, low, lowest), np.where(self._heard, high, highest)
-        found = self.bins.values(at)
-        return np.minimum(low, found), np.maximum(high, found)
+        at = self._at(share)
+        half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at[0]))
+        extremes = (self._heard, *((NONE, NONE) if self._all_heard else self._extremes))
+        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, at[1], *extremes)
+        return low, high

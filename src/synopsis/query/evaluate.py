@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from synopsis.core.errors import BadQuery, NotKept, nearest
@@ -110,10 +111,16 @@ def answer_of(
         question = replace(question, scope=under(relation.where, question.scope))
     planned = planning_of(relation, strict=strict, cut=cut)
     answering = answering_of(relation)
-    if relation.summary is not None and thresholds(question.scope):
+    if relation.summary is not None and _has_thresholds(question):
         return finish(*answered(question, layout, planned, answering), layout)
     asked = planned(plan(question, layout, text))
     return finish(asked, answering(asked), layout)
+
+
+@lru_cache(maxsize=1024)
+def _has_thresholds(question: Question) -> bool:
+    """Whether features are compared with statistics."""
+    return bool(thresholds(question.scope))
 
 
 def planning_of(relation: Relation, *, strict: bool = False, cut: str | None = None) -> Callable[[Plan], Plan]:

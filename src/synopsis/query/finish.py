@@ -146,7 +146,7 @@ def _sortable(source: Source, found: Found) -> NDArray[Any]:
 
 
 def _column(source: Source, found: Found, rows: NDArray[np.intp], layout: Layout) -> Column:
-    if not isinstance(source, Keyed):
+    if isinstance(source, Statistic) or not isinstance(source, Keyed):
         return found.of(source).take(rows)
     key = found.keys[source][rows]
     if isinstance(source, CellKey):

@@ -6,10 +6,16 @@ The formulas of `estimate` and `pieces`, which tell what goes into them. NaN sta
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Floats
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
+
+#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
+#: other feature's bin, too.
+UNSEEN = 2.0
 
 
 @compiled
@@ -101,44 +107,86 @@ def unheard_total(
 
 
 @compiled
-def correlation(middle: Floats, half: Floats, unseen: Floats, has_rows: Flags) -> tuple[Floats, Floats]:
-    """Of correlations, by Fisher's transformation."""
+def roots(low: Floats, high: Floats, middle: Floats) -> tuple[Floats, Floats]:
+    """Of deviations, from those of variances."""
+    least, most = np.empty(low.size), np.empty(low.size)
+    for group in range(low.size):
+        least[group], most[group] = np.sqrt(low[group]), np.sqrt(high[group])
+        if not least[group] <= middle[group]:
+            least[group] = middle[group]
+        if not most[group] >= middle[group]:
+            most[group] = middle[group]
+    return least, most
+
+
+@compiled
+def correlated(covariance: Floats, square: Floats, other: Floats) -> Floats:
+    """Correlations; NaN where a feature does not vary."""
+    found = np.full(covariance.size, np.nan)
+    for group in range(covariance.size):
+        if square[group] * other[group] > 0.0:
+            found[group] = min(max(covariance[group] / np.sqrt(square[group] * other[group]), -1.0), 1.0)
+    return found
+
+
+@compiled
+def correlation(
+    middle: Floats, half: Floats, within: Floats, beyond: Floats, square: Floats, other: Floats, slots: Integers
+) -> tuple[Floats, Floats]:
+    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN)."""
     low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
     for group in range(middle.size):
         r = middle[group]
-        if np.isnan(r) or np.isnan(half[group]):
-            if has_rows[group]:
+        if np.isnan(r) or not half.size or np.isnan(half[group]):
+            if slots[group + 1] > slots[group]:
                 low[group], high[group] = -1.0, 1.0
             continue
+        unseen = UNSEEN * np.sqrt(within[group] * beyond[group]) / np.sqrt(square[group] * other[group])
         wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
-        least = np.tanh(turned - wide) + min(r, 0.0) * unseen[group]
-        most = np.tanh(turned + wide) + max(r, 0.0) * unseen[group]
+        least = np.tanh(turned - wide) + min(r, 0.0) * unseen
+        most = np.tanh(turned + wide) + max(r, 0.0) * unseen
         low[group], high[group] = min(max(least, -1.0), r), max(min(most, 1.0), r)
     return low, high
 
 
 @compiled
 def bounded(
-    estimate: Floats, low: Floats, high: Floats, likely_low: Floats, likely_high: Floats, whole: bool
-) -> tuple[Floats, Flags]:
-    """Estimates put inside their certain intervals, and narrower ones at 95% where there are any; where low is high.
+    estimate: Floats, low: Floats, high: Floats, likely_low: Floats, likely_high: Floats, whole: bool, counts: bool
+) -> tuple[Floats, NDArray[np.int8]]:
+    """Estimates put inside their certain intervals, and narrower ones at 95% where there are any; what is promised.
 
-    Rows: estimate, low, high, low at 95%, high at 95%; whole numbers if they are to be. NaN where an end is.
+    Rows: estimate, low, high, low at 95%, high at 95%; whole numbers if they are to be. NaN where an end is. Counts
+    whose ends are one are exact.
     """
-    found, exact = np.full((5, low.size), np.nan), np.zeros(low.size, np.bool_)
+    found, guarantee = np.full((5, low.size), np.nan), np.full(low.size, CERTAIN, np.int8)
     for group in range(low.size):
         least, most = low[group], high[group]
         if np.isnan(least) or np.isnan(most):
             continue
         if least == most:
-            exact[group] = True
             found[0, group], found[1, group], found[2, group] = least, least, least
+            if whole or counts:
+                guarantee[group] = EXACT
             continue
         middle = (least + most) / 2 if np.isnan(estimate[group]) else min(max(estimate[group], least), most)
         if whole:
             middle, least, most = np.rint(middle), np.rint(least), np.rint(most)
+        if counts and least == most:
+            guarantee[group] = EXACT
         found[0, group], found[1, group], found[2, group] = middle, least, most
-        if not (np.isnan(likely_low[group]) or np.isnan(likely_high[group])):
+        if likely_low.size and not (np.isnan(likely_low[group]) or np.isnan(likely_high[group])):
             found[3, group] = max(min(likely_low[group], middle), least)
             found[4, group] = min(max(likely_high[group], middle), most)
-    return found, exact
+    return found, guarantee
+
+
+@compiled
+def guessed(estimate: Floats, low: Floats, high: Floats) -> tuple[Floats, NDArray[np.int8]]:
+    """Intervals at 95% alone, groups x 2, around estimates; what is promised."""
+    likely, guarantee = np.full((estimate.size, 2), np.nan), np.full(estimate.size, HEURISTIC, np.int8)
+    for group in range(low.size):
+        if not (np.isnan(low[group]) or np.isnan(high[group]) or np.isnan(estimate[group])):
+            likely[group, 0] = min(low[group], estimate[group])
+            likely[group, 1] = max(high[group], estimate[group])
+            guarantee[group] = P95
+    return likely, guarantee

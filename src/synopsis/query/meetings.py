@@ -52,9 +52,10 @@ def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Fo
     """
     values, notes = dict(found.values), []
     for each in found.values:
-        parts = each.only or asked.parts
-        is_looked_for = each in asked.looked_for
-        if each.function != "count" or any(part.condition == EVERYTHING for part in parts):
+        if each.function != "count":
+            continue
+        parts, is_looked_for = each.only or asked.parts, each in asked.looked_for
+        if any(part.condition == EVERYTHING for part in parts):
             continue
         if not is_looked_for and not ((values[each].low == 0) & (values[each].estimate <= _FEW)).any():
             continue
@@ -86,11 +87,12 @@ def _between(count: Values, may: Booleans, sure: Booleans) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Which spans can have a row for which a clause holds, and which surely have one."""
+    """Which of some spans can have a row for which a clause holds, and which surely have one."""
 
     meetings: Meetings
     scales: Scales
     clause: Clause
+    spans: Integers
     known: dict[tuple[int, int], Booleans] = field(default_factory=dict)  #: pairs whose bits are unpacked
 
     @cached_property
@@ -102,8 +104,8 @@ class Verdict:
     def may(self) -> Booleans:
         """Spans that can."""
         if self.combinations is None:
-            return np.ones(len(self.meetings), np.bool_)
-        found = np.zeros(len(self.meetings), np.bool_)
+            return np.ones(self.spans.size, np.bool_)
+        found = np.zeros(self.spans.size, np.bool_)
         for each in self.combinations:
             allowed = {feature: self.allowed(leaf) for feature, leaf in each.items()}
             found |= self._met(allowed)
@@ -112,7 +114,7 @@ class Verdict:
     @cached_property
     def sure(self) -> Booleans:
         """Spans that surely do: where more than two features must meet, nobody knows."""
-        found = np.zeros(len(self.meetings), np.bool_)
+        found = np.zeros(self.spans.size, np.bool_)
         for each in self.combinations or ():
             if 1 <= len(each) <= 2:
                 found |= self._met({feature: self.covered(leaf) for feature, leaf in each.items()})
@@ -132,14 +134,14 @@ class Verdict:
 
     def _met(self, bins: dict[int, Booleans]) -> Booleans:
         """Spans in which some of these bins met, of each two features."""
-        found = np.ones(len(self.meetings), np.bool_)
+        found = np.ones(self.spans.size, np.bool_)
         if len(bins) == 1:
             feature = next(iter(bins))
             other = (feature + 1) % len(self.meetings.grain.sizes)
             bins = bins | {other: np.ones(self.meetings.grain.sizes[other], np.bool_)}
         for one, other in combinations(sorted(bins), 2):
             if (one, other) not in self.known:
-                self.known[one, other] = self.meetings.met(one, other)
+                self.known[one, other] = self.meetings.met(one, other, self.spans)
             found &= self.known[one, other][:, bins[one]][:, :, bins[other]].any(axis=(1, 2))
         return found
 
@@ -248,7 +250,7 @@ class Looked:
     @cached_property
     def may(self) -> Booleans:
         """Groups that may have such a row."""
-        held = (spans.touched & verdict.may for verdict, spans in self._parts)
+        held = (spans.touched[:, verdict.spans] & verdict.may for verdict, spans in self._parts)
         return np.asarray(np.logical_or.reduce([each.any(axis=1) for each in held]))
 
     @cached_property
@@ -256,19 +258,21 @@ class Looked:
         """Groups that surely have one; which bin of a group it is in is a condition more, and not known."""
         if any(isinstance(key, Binned) for key in self.asked.groups):
             return np.zeros(self.found.size, np.bool_)
-        held = (spans.inside & verdict.sure for verdict, spans in self._parts)
-        return np.asarray(np.logical_or.reduce([each.any(axis=1) for each in held]))
+        found = np.zeros(self.found.size, np.bool_)
+        for verdict, spans in self._parts:
+            inside = spans.inside[:, verdict.spans]
+            if inside.any():
+                found |= (inside & verdict.sure).any(axis=1)
+        return found
 
     @cached_property
     def _parts(self) -> list[tuple[Verdict, Spans]]:
-        shared = (self.summary, self.meetings, self.layout)
-        return [
-            (
-                Verdict(self.meetings, self.summary.scales, positive(part.condition)),
-                Spans(self.found, self.asked, part, *shared),
-            )
-            for part in self.parts
-        ]
+        found = []
+        for part in self.parts:
+            spans = Spans(self.found, self.asked, part, self.summary, self.meetings, self.layout)
+            touched = np.flatnonzero(spans.touched.any(axis=0))
+            found.append((Verdict(self.meetings, self.summary.scales, positive(part.condition), touched), spans))
+        return found
 
     @property
     def meaning(self) -> str:

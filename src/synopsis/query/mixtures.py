@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synopsis.query.slices import around as fine_bins
+from synopsis.query.slices import values
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.strata import Flags
 
 #: Share of the mass by which it may be off by rounding.
 ROUNDING = 1e-12
@@ -24,34 +27,56 @@ class Mixture(NamedTuple):
 
 def mixed(low: Floats, high: Floats, mass: Floats, offset: Integers) -> Mixture:
     """Mixtures of flat pieces and points, those of each group side by side. Cost: a sort."""
-    ends = np.empty(2 * low.size)
-    ends[: low.size], ends[low.size :] = low, high
-    if offset.size == 2:
-        order = np.argsort(ends)
-    else:
-        group = np.repeat(np.arange(offset.size - 1), np.diff(offset))
-        order = np.lexsort((ends, np.concatenate((group, group))))
-    return Mixture(*_running(ends, order, mass, offset), 2 * offset)
+    return Mixture(*running(low, high, mass, offset))
 
 
 @compiled
-def _running(ends: Floats, order: Integers, mass: Floats, offset: Integers) -> tuple[Floats, Floats, Floats]:
-    """Ends in order, and the mass reached and the slope at each; the first half of the ends are beginnings."""
-    sorted_ends, reached, slope = np.empty(ends.size), np.empty(ends.size), np.empty(ends.size)
+def _order(values: Floats, order: Integers, spare: Integers) -> None:
+    """Put positions in the order of their values, by merging runs that are twice as long each time."""
+    size, width = order.size, 1
+    while width < size:
+        for left in range(0, size, 2 * width):
+            middle, right = min(left + width, size), min(left + 2 * width, size)
+            one, other = left, middle
+            for to in range(left, right):
+                if one < middle and (other >= right or values[order[one]] <= values[order[other]]):
+                    spare[to] = order[one]
+                    one += 1
+                else:
+                    spare[to] = order[other]
+                    other += 1
+        for to in range(size):
+            order[to] = spare[to]
+        width *= 2
+
+
+@compiled
+def running(low: Floats, high: Floats, mass: Floats, offset: Integers) -> tuple[Floats, Floats, Floats, Integers]:
+    """The ends of pieces in order, the mass reached and the slope at each, and where those of groups begin."""
+    size = 2 * low.size
+    ends, reached, slope, begins = np.empty(size), np.empty(size), np.empty(size), np.empty(offset.size, np.int64)
+    order, spare, values = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    begins[0] = 0
     for group in range(offset.size - 1):
+        first, past = 2 * offset[group], 2 * offset[group + 1]
+        begins[group + 1] = past
+        for each in range(offset[group], offset[group + 1]):  # at one place, all begin before any ends
+            values[2 * each], values[2 * each + 1] = low[each], high[each]
+            order[offset[group] + each], order[offset[group + 1] + each] = 2 * each, 2 * each + 1
+        _order(values, order[first:past], spare[first:past])
         jumped = grown = steep = 0.0
-        for at in range(2 * offset[group], 2 * offset[group + 1]):
-            piece = order[at] % mass.size
-            begins, width = order[at] < mass.size, ends[piece + mass.size] - ends[piece]
-            sorted_ends[at] = ends[order[at]]
-            if at > 2 * offset[group]:
-                grown += steep * (sorted_ends[at] - sorted_ends[at - 1])
+        for at in range(first, past):
+            piece, begins_here = order[at] >> 1, order[at] & 1 == 0
+            width = high[piece] - low[piece]
+            ends[at] = values[order[at]]
+            if at > first:
+                grown += steep * (ends[at] - ends[at - 1])
             if width > 0.0:
-                steep += mass[piece] / width if begins else -(mass[piece] / width)
-            elif begins:
+                steep += mass[piece] / width if begins_here else -(mass[piece] / width)
+            elif begins_here:
                 jumped += mass[piece]
             reached[at], slope[at] = jumped + grown, steep
-    return sorted_ends, reached, slope
+    return ends, reached, slope, begins
 
 
 @compiled
@@ -76,3 +101,66 @@ def interpolated(ends: Floats, reached: Floats, slope: Floats, offset: Integers,
         part = (wanted - reached[before]) / rise if rise > 0.0 else 1.0
         found[group] = ends[before] + gap * min(max(part, 0.0), 1.0)
     return found
+
+
+@compiled
+def valued(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    offset: Integers,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+) -> Floats:
+    """Groups: where on the mass axis a quantile of each lies, and its value."""
+    found = np.empty((2, offset.size - 1))
+    place = interpolated(ends, reached, slope, offset, np.full(offset.size - 1, share))
+    value = values(mass, low, high, step, place)
+    for group in range(place.size):
+        found[0, group], found[1, group] = place[group], value[group]
+    return found
+
+
+@compiled
+def around(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    offset: Integers,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+    half: Floats,
+    skew: Floats,
+    value: Floats,
+    heard: Flags,
+    lowest: Floats,
+    highest: Floats,
+) -> tuple[Floats, Floats]:
+    """Groups: between which values a quantile lies, given by how much its share may be mistaken.
+
+    Where in its fine bin a value lies is not known; where no path is heard, all that is possible is in the interval.
+    """
+    least, most = np.empty(half.size), np.empty(half.size)
+    for group in range(half.size):
+        # Too many rows below: the quantile lies higher than it seems, and the other way round.
+        more = min(min(skew[group], 0.0) - half[group], 0.0)
+        fewer = max(max(skew[group], 0.0) + half[group], 0.0)
+        least[group] = min(max(share + more, 0.0), 1.0)
+        most[group] = min(max(share + fewer, 0.0), 1.0)
+    least = interpolated(ends, reached, slope, offset, least)
+    most = interpolated(ends, reached, slope, offset, most)
+    least, most = fine_bins(mass, low, high, least, most)
+    for group in range(half.size):
+        if not heard[group]:
+            least[group], most[group] = lowest[group], highest[group]
+        if value[group] < least[group] or np.isnan(value[group]):
+            least[group] = value[group]
+        if value[group] > most[group] or np.isnan(value[group]):
+            most[group] = value[group]
+    return least, most

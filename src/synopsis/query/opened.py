@@ -8,8 +8,8 @@ cells that stand for places of moving objects may be cut, too: `whereabouts` tel
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
-from synopsis.query.predicates import Between, Condition, IsNull, Not
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
@@ -72,22 +71,21 @@ class Opened:
         `cuts_days` says that the question has groups which may part a day, `cut` whether days and cells that the scope
         cuts are kept or dropped whole.
         """
-        features = tuple(sorted({*_features(part.condition), *wanted})) or (0,)
-        scoped = cls.around(summary, layout, part.scope)
-        begin, end, chosen = scoped.begin_us, scoped.end_us, scoped.chosen
-        if scoped.whereabouts is not None:
+        features = tuple(sorted(part.features.union(wanted))) or (0,)
+        chosen, whereabouts = _where(summary, layout, part.scope)
+        begin, end = part.scope.from_us, part.scope.until_us
+        if whereabouts is not None:
             timed = begin is not None or end is not None
-            features += scoped.whereabouts.features(timed or cuts_days)
+            features += whereabouts.features(timed or cuts_days)
         strata = None
         if begin is None or end is None or begin < end:
             strata = summary.opened_within(features, chosen, *_days(layout, begin, end))
-        return replace(scoped, features=features, strata=strata, cut=cut)
+        return cls(summary, layout, features, strata, chosen, begin, end, whereabouts, cut)
 
     @classmethod
     def around(cls, summary: Summary, layout: Layout, scope: Scope) -> Opened:
         """What a scope asks of places and times, before anything is opened."""
-        whereabouts = Whereabouts.of(summary, layout, scope) if summary.layout.moving else None
-        chosen = _places(summary, scope) if whereabouts is None else whereabouts.touched
+        chosen, whereabouts = _where(summary, layout, scope)
         return cls(summary, layout, (), None, chosen, scope.from_us, scope.until_us, whereabouts)
 
     @cached_property
@@ -114,14 +112,20 @@ class Opened:
         return Covered(whole.astype(np.float64))
 
 
+def _where(summary: Summary, layout: Layout, scope: Scope) -> tuple[NDArray[np.bool_], Whereabouts | None]:
+    """Which places a scope touches, and how much of them where they are cells of moving objects."""
+    if not summary.layout.moving:
+        return _places(summary, scope), None
+    whereabouts = Whereabouts.of(summary, layout, scope)
+    return whereabouts.touched, whereabouts
+
+
 def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
     """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
-    chosen = np.ones(summary.latitude.size, np.bool_)
-    if scope.prefixes is not None:
-        chosen = geohash.within(scope.prefixes, summary.latitude, summary.longitude)
-    for shape in scope.shapes:
-        chosen &= shape.holds(summary.latitude, summary.longitude)
-    return chosen
+    latitude, longitude = summary.latitude, summary.longitude
+    found = [] if scope.prefixes is None else [geohash.within(scope.prefixes, latitude, longitude)]
+    found += [shape.holds(latitude, longitude) for shape in scope.shapes]
+    return reduce(np.logical_and, found) if found else np.ones(latitude.size, np.bool_)
 
 
 def day_us(day: Integers, layout: Layout) -> Integers:
@@ -159,10 +163,3 @@ def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None) 
     left = first if begin is None else np.maximum(first, begin)
     right = last if end is None else np.minimum(last, end)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))
-
-
-def _features(condition: Condition) -> set[int]:
-    if isinstance(condition, Between | IsNull):
-        return {condition.feature}
-    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
-    return set().union(*map(_features, parts))

@@ -49,8 +49,10 @@ def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
     a part of them, and to the bins that are grouped by.
     """
     bundles = list(_bundles(summary, layout, asked))
+    if not asked.groups:
+        return Found(1, {}, bundles[0].values)
     numbers = np.concatenate([bundle.keys for bundle in bundles], axis=1) if bundles else _no_keys(asked)
-    order = np.lexsort(numbers[::-1]) if asked.groups else np.arange(numbers.shape[1])
+    order = np.lexsort(numbers[::-1])
     found = {each: _joined([bundle.values[each] for bundle in bundles], each, order) for each in asked.statistics}
     keys = dict(zip(asked.groups, numbers[:, order], strict=True))
     binned = {key: Binning(summary.scales, key).ends(own) for key, own in keys.items() if isinstance(key, Binned)}
@@ -65,8 +67,6 @@ def _joined(columns: list[Values], asked: Statistic, order: Integers) -> Values:
     """Columns below each other, in another order."""
     if not columns:
         return several.statistic((), 0, asked)
-    if len(columns) == 1 and order.size == 1:
-        return columns[0]
     estimate, low, high, guarantee, p95 = (
         np.concatenate([getattr(column, name) for column in columns])[order]
         for name in ("estimate", "low", "high", "guarantee", "p95")
@@ -88,7 +88,11 @@ def _bundles(summary: Summary, layout: Layout, asked: Plan) -> Iterator[_Bundle]
     for keys, parts in groups_of(summary, layout, asked):
         size += keys.shape[1]
         _check_size(size)
-        yield _Bundle(keys, {each: several.statistic(parts, keys.shape[1], each) for each in asked.statistics})
+        if len(parts) == 1 and not any(isinstance(key, Binned) for key in asked.groups):
+            parts[0].pieces.expect(asked.statistics)
+        # What is known of a feature's rows tells their number as well.
+        order = sorted(asked.statistics, key=lambda each: not each.features)
+        yield _Bundle(keys, {each: several.statistic(parts, keys.shape[1], each) for each in order})
 
 
 def _check_size(groups: int) -> None:
@@ -143,10 +147,8 @@ def touched(summary: Summary, layout: Layout, asked: Plan) -> dict[str, Any]:
 
 
 def _opened(summary: Summary, layout: Layout, asked: Plan, part: Part) -> Opened:
-    wanted = {feature for each in asked.statistics for feature in each.features}
-    wanted |= {key.feature for key in asked.groups if isinstance(key, Binned)}
     cuts_days = any(isinstance(key, BucketKey) for key in asked.groups)
-    return Opened.of(summary, layout, part, wanted, cuts_days, asked.cut)
+    return Opened.of(summary, layout, part, asked.features, cuts_days, asked.cut)
 
 
 def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from synopsis.query import strata as certain
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.estimate import Estimates, Numbers
+from synopsis.query.histograms import Histograms
+from synopsis.query.histograms import Strata as Scope
 from synopsis.query.opened import Opened
 from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
 from synopsis.query.sampled import Sample
-from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95, Values
+from synopsis.query.strata import Selection
+from synopsis.query.telling import Told, tell
+from synopsis.query.values import EXACT, Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.strata import Strata
@@ -51,15 +54,15 @@ class Scoped:
         return Sample(*own, self.covers, slots=self.slots)
 
     @cached_property
-    def strata(self) -> certain.Strata:
+    def strata(self) -> Scope:
         """Their rows, as exact counts tell."""
-        return certain.Strata.of(self.slots)
+        return Scope.of(self.slots)
 
     @cached_property
-    def histograms(self) -> certain.Histograms:
+    def histograms(self) -> Histograms:
         """What exact counts say of features."""
         own = (self.kept, self.opened.summary.scales, self.opened.features)
-        return certain.Histograms(*own, self.slots.stratum)
+        return Histograms(*own, self.slots.stratum)
 
 
 class Pieces:
@@ -72,6 +75,13 @@ class Pieces:
         """`whole` are the pieces that these are a part of, for their condition is narrower."""
         self.scoped, self._condition, self._whole = scoped, condition, whole
         self._known: dict[int, Numbers] = {}
+        self._told: dict[Statistic, Told] = {}
+
+    def expect(self, asked: tuple[Statistic, ...]) -> None:
+        """Find out all at once what can be, of statistics that will be asked for."""
+        scoped, opened = self.scoped, self.scoped.opened
+        own = (opened.summary.scales, opened.features, scoped.kept, scoped.covers, scoped.slots)
+        self._told = tell(asked, positive(self._condition), *own, not opened.is_beyond_paths)
 
     @property
     def groups(self) -> int:
@@ -110,6 +120,9 @@ class Pieces:
         if asked.features:
             numbers = self.numbers(asked.features[0])
             return counted(numbers.count, low, high, self._at_95(numbers, "count_p95"), asked)
+        if asked in self._told:
+            estimate, p95 = self._told[asked]
+            return counted(estimate, low, high, p95, asked)
         count = self.estimates.count_by_paths() if asked.by_paths else self.estimates.count()
         return counted(count, low, high, self._at_95(self.estimates, "count_p95"), asked)
 
@@ -119,6 +132,9 @@ class Pieces:
         low, high = (
             values.quantile(share_of(asked)) if asked.function == "quantile" else getattr(values, asked.function)()
         )
+        if asked in self._told:
+            estimate, p95 = self._told[asked]
+            return bounded(estimate, low, high, None if asked.share in (0.0, 1.0) else p95)
         numbers, p95 = self.numbers(feature), None
         estimate = _OF_ONE[asked.function](numbers, asked)
         if asked.function in _WITH_P95 and asked.share not in (0.0, 1.0):  # paths do not tell of extremes
@@ -128,6 +144,8 @@ class Pieces:
 
     def _of_spread(self, asked: Statistic) -> Values:
         """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
+        if asked in self._told:
+            return guessed(*self._told[asked])
         first, second = asked.features[0], asked.features[-1]
         if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
             name = "deviation" if asked.function == "std" else "variance"
@@ -164,9 +182,9 @@ class Pieces:
         return self._known[feature]
 
     @cached_property
-    def selection(self) -> certain.Selection:
+    def selection(self) -> Selection:
         """What exact counts say."""
-        return certain.Selection(self.scoped.strata, self.scoped.histograms, self._condition)
+        return Selection(self.scoped.strata, self.scoped.histograms, self._condition)
 
 
 def share_of(asked: Statistic) -> float:
@@ -183,6 +201,8 @@ _OF_ONE: Final[dict[str, Callable[[Numbers, Statistic], Floats]]] = {
     "quantile": lambda numbers, asked: numbers.quantile(share_of(asked)),
 }
 
+_UNKNOWN: Final = (np.empty(0), np.empty(0))
+
 _WITH_P95: Final = {"sum": "sum_p95", "mean": "average_p95", "quantile": "quantile_p95"}
 
 
@@ -197,31 +217,30 @@ def nothing(asked: Statistic, groups: int) -> Values:
 
 
 def bounded(
-    estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None = None, *, whole: bool = False
+    estimate: Floats,
+    low: Floats,
+    high: Floats,
+    p95: tuple[Floats, Floats] | None = None,
+    *,
+    whole: bool = False,
+    counts: bool = False,
 ) -> Values:
     """Estimates put inside their certain intervals, and narrower ones at 95% where there are any.
 
-    Where an end is NaN, there is no value; where there is no estimate, it is the middle.
+    Where an end is NaN, there is no value; where there is no estimate, it is the middle. Counts whose ends are one are
+    exact.
     """
-    likely = (np.full(low.size, np.nan),) * 2 if p95 is None else p95
-    found, exact = intervals.bounded(estimate, low, high, likely[0], likely[1], whole)
-    numbers = found[:3].astype(np.int64) if whole else found[:3]
-    guarantee = np.where(exact, EXACT, CERTAIN) if whole else np.full(low.size, CERTAIN)
-    return Values(numbers[0], numbers[1], numbers[2], guarantee.astype(np.int8), found[3:].T)
+    found, guarantee = intervals.bounded(estimate, low, high, *(p95 or _UNKNOWN), whole, counts)
+    numbers = found[:3].astype(np.int64) if whole else found
+    return Values(numbers[0], numbers[1], numbers[2], guarantee, found[3:].T)
 
 
 def counted(estimate: Floats, low: Floats, high: Floats, p95: tuple[Floats, Floats] | None, asked: Statistic) -> Values:
     """Rows counted: whole numbers, exact where both ends are one, unless what they are for needs them as they are."""
-    found = bounded(estimate, low, high, p95, whole=asked.rounded)
-    exact = np.where(found.low == found.high, EXACT, found.guarantee).astype(np.int8)
-    return replace(found, guarantee=exact)
+    return bounded(estimate, low, high, p95, whole=asked.rounded, counts=True)
 
 
 def guessed(estimate: Floats, p95: tuple[Floats, Floats] | None) -> Values:
     """Estimates with intervals at 95% alone, where there are any."""
-    likely = np.full((estimate.size, 2), np.nan)
-    if p95 is not None:
-        likely[:, 0], likely[:, 1] = np.minimum(p95[0], estimate), np.maximum(p95[1], estimate)
-        likely[np.isnan(likely).any(axis=1)] = np.nan
-    told = ~np.isnan(likely[:, 0])
-    return Values(estimate, likely[:, 0], likely[:, 1], np.where(told, P95, HEURISTIC).astype(np.int8), likely)
+    likely, guarantee = intervals.guessed(estimate, *(p95 or _UNKNOWN))
+    return Values(estimate, likely[:, 0], likely[:, 1], guarantee, likely)

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Final
 
+from synopsis.core.hashing import Hashed
+
 Ranges = tuple[tuple[float, float], ...]  #: closed, ascending, with at least one number between neighbours
 
 EVERYWHERE: Final[Ranges] = ((-math.inf, math.inf),)
@@ -28,7 +30,7 @@ _REMEMBERED: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(Hashed):
     """The value of a feature lies in a range. Unknown where it is absent."""
 
     feature: int
@@ -37,53 +39,74 @@ class Between:
     low_closed: bool = True
     high_closed: bool = True
 
+    __hash__ = Hashed.__hash__
+
     def __post_init__(self) -> None:
         if math.isnan(self.low) or math.isnan(self.high):
             raise ValueError(f"a range from {self.low} to {self.high} has no order")
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Hashed):
     """The feature is absent. Never unknown."""
 
     feature: int
 
+    __hash__ = Hashed.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Hashed):
     """The condition is false."""
 
     condition: Condition
 
+    __hash__ = Hashed.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(Hashed):
     """All of these hold; nothing in it means everything."""
 
     conditions: tuple[Condition, ...] = ()
 
+    __hash__ = Hashed.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(Hashed):
     """Any of these holds; nothing in it means nothing."""
 
     conditions: tuple[Condition, ...] = ()
+
+    __hash__ = Hashed.__hash__
 
 
 Condition = Between | IsNull | Not | And | Or
 
 EVERYTHING: Final = And()
 
+
+def features_of(condition: Condition) -> frozenset[int]:
+    """The features that a condition names."""
+    if isinstance(condition, Between | IsNull):
+        return frozenset((condition.feature,))
+    parts = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+    return frozenset[int]().union(*map(features_of, parts))
+
+
 # --- what is left of it when nothing is refused -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Hashed):
     """A feature has a value in the ranges, or is absent where `nulls` allows it."""
 
     feature: int
     ranges: Ranges = EVERYWHERE
     nulls: bool = False
+
+    __hash__ = Hashed.__hash__
 
     def __and__(self, other: Leaf) -> Leaf:
         return Leaf(self.feature, meet(self.ranges, other.ranges), self.nulls and other.nulls)
@@ -93,17 +116,21 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Hashed):
     """All parts hold; no two are leaves of one feature."""
 
     parts: tuple[Clause, ...] = ()
 
+    __hash__ = Hashed.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Hashed):
     """At least one part holds; no two are leaves of one feature."""
 
     parts: tuple[Clause, ...] = ()
+
+    __hash__ = Hashed.__hash__
 
 
 Clause = Leaf | AllOf | AnyOf

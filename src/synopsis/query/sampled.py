@@ -33,7 +33,7 @@ NOBODY: Positions = np.empty(0, np.int32)
 NOWHERE: Integers = np.empty(0, np.int64)
 
 #: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
-_STEADY = 2.0
+STEADY = 2.0
 
 #: Tables of strata x bins that are kept for the next who asks: those of a condition, not those of all groups.
 _REMEMBERED = 16
@@ -210,12 +210,8 @@ class Sample:
         """
         if not self.slots.days_cut.any():
             return np.zeros(self.groups)
-        covers, all_rows = self._covers, self.strata.day_rows[self._covers.day]
-        at = np.flatnonzero((covers.share > 0.0) & (covers.share < 1.0) & (all_rows > 0))
-        part, group = covers.share[at], np.searchsorted(covers.offset, at, side="right") - 1
-        rows = np.minimum(all_rows[at] * np.maximum(part, 1.0 - part), 1.0)
-        ends, end = np.unique(np.stack((group, self.strata.day[covers.day[at]])), axis=1, return_inverse=True)
-        return np.sqrt(np.bincount(ends[0], np.bincount(end.reshape(-1), rows) ** 2, self.groups))
+        strata, covers = self.strata, self._covers
+        return weighing.edges(strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
 
     # --- bins ---------------------------------------------------------------------------------------------------------
 
@@ -231,7 +227,7 @@ class Sample:
         """The bins of a feature in all slots."""
         if feature not in self._known:
             if self._axes is None:
-                axis = _axis(_Same(self._scales), feature)
+                axis = _axis(Same(self._scales), feature)
             elif (found := self._axes.get(feature)) is None:
                 axis = self._axes[feature] = MassAxis.of(self._scales, feature)
             else:
@@ -275,13 +271,13 @@ class Sample:
         if feature not in self._corrections:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
-                usual = _STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
+                usual = STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
                 table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5])
             self._corrections[feature] = table
         return self._corrections[feature]
 
 
-class _Same:
+class Same:
     """Scales, equal only to themselves."""
 
     def __init__(self, scales: Scales) -> None:
@@ -291,9 +287,9 @@ class _Same:
         return id(self.scales)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.scales is self.scales
+        return isinstance(other, Same) and other.scales is self.scales
 
 
 @lru_cache(maxsize=256)
-def _axis(same: _Same, feature: int) -> MassAxis:
+def _axis(same: Same, feature: int) -> MassAxis:
     return MassAxis.of(same.scales, feature)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from synopsis.core.errors import BadQuery, NotKept, UnknownFeature
@@ -56,12 +57,17 @@ class Scope:
     shapes: tuple[Region, ...] = ()  #: all of which hold the positions that count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A piece of space and time, and what features must fulfil there, as an And."""
 
     scope: Scope = Scope()
     condition: predicates.Condition = EVERYTHING
+
+    @cached_property
+    def features(self) -> frozenset[int]:
+        """What the condition is on."""
+        return predicates.features_of(self.condition)
 
 
 def feature_of(name: Name, layout: Layout) -> int:

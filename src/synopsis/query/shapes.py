@@ -63,7 +63,8 @@ class Box:
     def holds(self, lat: Floats, lon: Floats) -> Booleans:
         """Whether each position lies in the box. Cost: four comparisons a position."""
         along = [(lon >= west) & (lon <= east) for west, east in self._spans]
-        return np.asarray((lat >= self.south) & (lat <= self.north) & np.logical_or.reduce(along))
+        held = (lat >= self.south) & (lat <= self.north)
+        return np.asarray(held & (along[0] if len(along) == 1 else along[0] | along[1]))
 
     def covers(self, south: Floats, west: Floats, north: Floats, east: Floats) -> tuple[Booleans, Booleans]:
         """Which closed boxes lie inside with every position, and which may have a position inside.

@@ -91,6 +91,8 @@ def extremes(
     counts: Integers,
     covered: Floats,
     share: Floats,
+    least_of_all: float,
+    greatest_of_all: float,
 ) -> tuple[Floats, Floats]:
     """Groups: the least and the greatest value that counted rows in scope may have; infinite where there are none."""
     least, greatest = np.full(offset.size - 1, -np.inf), np.full(offset.size - 1, np.inf)
@@ -103,7 +105,8 @@ def extremes(
                     begin, end = starts[stratum, each], ends[stratum, each]
                     lowest, highest = min(lowest, begin), max(highest, end)
         if highest > lowest:
-            least[group], greatest[group] = low[lowest], high[highest - 1]
+            least[group] = max(low[lowest], least_of_all)
+            greatest[group] = min(high[highest - 1], greatest_of_all)
     return least, greatest
 
 

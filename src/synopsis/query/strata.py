@@ -24,7 +24,7 @@ and the bins beyond lose at most as many rows as the scope and the other predica
 Counts are float64 inside: exact up to 2^53, and NumPy multiplies them with values without converting.
 
 One group whose counts are exact, which is what most questions are about, goes to `arrangements`, where the same is
-computed in machine code.
+computed in machine code; all else goes to `sides`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.covers import Slots
+from synopsis.query.histograms import Histogram, Histograms, Sides, Strata
 from synopsis.query.predicates import (
     EVERYTHING,
     EVERYWHERE,
@@ -50,25 +50,15 @@ from synopsis.query.predicates import (
     positive,
     reachable,
 )
-from synopsis.query.runs import Runs
+from synopsis.query.programs import demands_of
+from synopsis.query.sides import Side, differences, over_bins
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import Strata as KeptStrata
 
 if TYPE_CHECKING:
     from synopsis.query import arrangements
 else:
     arrangements = Later("synopsis.query.arrangements")
-
-#: Share of the magnitudes by which sums of values may be off by rounding, here and in whoever checks them.
-ROUNDING: Final = 1e-9
-_ROUNDING_OF_RANKS: Final = 1e-15  #: share of the rows by which a rank may be off: a few units in the last place
-_CLOSE_ENOUGH: Final = 1e-5  #: of the way to the best value: where the search for a mean stops
-_MOST_STEPS: Final = 50
-_CELLS: Final = 256  #: of values, in which a quantile is sought first
-_NO_WIDTH: Final = 1e-300  #: what is narrower is not parted into cells
-_BEST, _WORST, _COUNT, _SUM, _MEAN, _EITHER = range(6)  #: facts of a side in `arrangements`
 
 
 class Interval(NamedTuple):
@@ -76,100 +66,6 @@ class Interval(NamedTuple):
 
     low: Floats
     high: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Strata:
-    """Strata side by side, by group: how many rows each has, has surely in scope, and may have in scope besides."""
-
-    total: Integers
-    inside: Integers
-    cut: Integers
-    group: Integers  #: ascending
-    groups: int
-
-    @classmethod
-    def of(cls, slots: Slots) -> Strata:
-        """The strata of a summary that have rows in scope."""
-        return cls(slots.whole, slots.inside, slots.cut, slots.group, slots.groups)
-
-    @cached_property
-    def runs(self) -> Runs:
-        """The strata of each group."""
-        return Runs.of(slice(0, self.total.size), self.group, self.groups)
-
-    def sum(self, values: Floats) -> Floats:
-        """The sum over each group."""
-        return np.array([values.sum()]) if self.groups == 1 else self.runs.sum(values)
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """One feature's values in each stratum: bins x strata, ascending bins that at most touch.
-
-    Bins have finite ends, which do not matter where a bin is surely empty. Where all counts are exact, pass the same
-    array as `least` and `most`: nothing is computed twice then.
-    """
-
-    least: Integers | Floats
-    most: Integers | Floats
-    absent_least: Integers | Floats
-    absent_most: Integers | Floats
-    low: Floats  #: every value of the bin is at least this
-    high: Floats  #: and at most this
-
-    @classmethod
-    def kept(cls, strata: KeptStrata, position: int, scales: Scales, feature: int, chosen: Integers) -> Histogram:
-        """What the chosen strata of a summary count of a feature, which stands at `position` in them."""
-        own = (strata.starts[position], strata.ends[position], strata.counts[position], chosen)
-        ends = (scales.quantizers[feature].edges, float(scales.low[feature]), float(scales.high[feature]))
-        rows, low, high = arrangements.binned(*(*own, *ends))
-        counts, absent = rows[:-1], rows[-1]
-        return cls(counts, counts, absent, absent, low, high)
-
-    @cached_property
-    def at_least(self) -> Floats:
-        """`least` to compute with."""
-        return self.least.astype(np.float64, copy=False)
-
-    @cached_property
-    def at_most(self) -> Floats:
-        """`most` to compute with; the same array as `at_least` where all is exact."""
-        return self.at_least if self.most is self.least else self.most.astype(np.float64, copy=False)
-
-    @cached_property
-    def present(self) -> tuple[Floats, Floats]:
-        """The sum of the bins of each stratum, of their least and of their most."""
-        least = self.at_least.sum(axis=0)
-        return least, least if self.most is self.least else self.at_most.sum(axis=0)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all counts are."""
-        return self.most is self.least and self.absent_most is self.absent_least
-
-    def tightened(self, total: Floats) -> tuple[Floats, Floats]:
-        """`least` and `most` as the other bins and the total leave them."""
-        least, most = self.at_least, self.at_most
-        if most is least:
-            return least, most
-        spare = self.present[1] + self.absent_most - total
-        missing = total - self.present[0] - self.absent_least
-        return np.maximum(least, most - spare), np.minimum(most, least + missing)
-
-
-class Histograms(dict[int, Histogram]):
-    """Histograms by feature of some strata of a summary, made when they are first asked for."""
-
-    def __init__(self, strata: KeptStrata, scales: Scales, features: tuple[int, ...], chosen: Integers) -> None:
-        super().__init__()
-        self._strata, self._scales, self._features, self._chosen = strata, scales, features, chosen
-
-    def __missing__(self, feature: int) -> Histogram:
-        position = self._features.index(feature)
-        found = Histogram.kept(self._strata, position, self._scales, feature, self._chosen)
-        self[feature] = found
-        return found
 
 
 # --- for how many rows a condition holds ------------------------------------------------------------------------------
@@ -218,13 +114,6 @@ class _Covered:
 
 
 @lru_cache(maxsize=256)
-def _demanded(clause: Clause, feature: int) -> tuple[Leaf, Clause, Leaf]:
-    """What a clause demands of a feature alone, everything else, and what both leave of the feature."""
-    own, others = parted(clause, feature)
-    return own, others, own & reachable(others, feature)
-
-
-@lru_cache(maxsize=256)
 def _ends(ranges: Ranges) -> Floats:
     return np.array(ranges, np.float64).reshape(-1, 2)
 
@@ -237,27 +126,52 @@ class Selection:
 
     def __init__(self, strata: Strata, histograms: Mapping[int, Histogram], condition: Condition = EVERYTHING) -> None:
         self.strata, self._histograms, self._clause = strata, histograms, positive(condition)
-        self.total = strata.total.astype(np.float64)
         self._leaves: dict[Leaf, tuple[_Covered, Floats, Floats]] = {}
         self._values: dict[int, SelectedValues] = {}
 
+    @cached_property
+    def total(self) -> Floats:
+        """Strata: all rows."""
+        return self.strata.total.astype(np.float64)
+
     def count(self) -> Interval:
         """COUNT(*): how many they are."""
+        if (plain := self._plain) is not None:
+            known = next((each.known for each in self._values.values()), None)
+            rows = plain.selected(self.strata, demands_of(self._clause, None))[0] if known is None else known[0]
+            return Interval(rows[arrangements.ROWS_LOW, None], rows[arrangements.ROWS_HIGH, None])
         least, most = self.held(self._clause)
-        if self.strata.groups == 1:
-            scope = (self.total, self.strata.inside, self.strata.cut)
-            ends = arrangements.counted(*(*scope, least, most))
-            return Interval(np.array(ends[:1]), np.array(ends[1:]))
         low = np.maximum(self.strata.inside + least - self.total, 0.0)
         high = np.minimum(self.strata.inside + self.strata.cut, most)
         return Interval(self.strata.sum(low), self.strata.sum(high))
 
+    @property
+    def _plain(self) -> Histograms | None:
+        """The histograms where they are a summary's, whose counts are exact, and there is one group."""
+        return self._histograms if self.strata.groups == 1 and isinstance(self._histograms, Histograms) else None
+
     def values(self, feature: int) -> SelectedValues:
         """What they have of a feature."""
         if feature not in self._values:
-            demanded = _demanded(self._clause, feature)
-            self._values[feature] = SelectedValues(self, self._histograms[feature], *demanded)
+            self._values[feature] = SelectedValues(self, feature)
         return self._values[feature]
+
+    def known(self, feature: int) -> tuple[Floats, Floats, Sides] | None:
+        """What machine code finds of a feature at once, where it serves."""
+        plain = self._plain
+        return None if plain is None else plain.selected(self.strata, demands_of(self._clause, feature))
+
+    def demanded(self, feature: int) -> Demanded:
+        """How many rows have a value and may be refused, by stratum."""
+        own, others = parted(self._clause, feature)
+        reach = own & reachable(others, feature)
+        covered, own_least, own_most = self.leaf(own)
+        others_least, others_most = self.held(others)
+        if reach != own:
+            covered, _, own_most = self.leaf(reach)
+        scope = (self.total, self.strata.inside, self.strata.cut)
+        left = arrangements.left(*scope, own_least, own_most, others_least, others_most)
+        return Demanded(self._histograms[feature], covered, *left)
 
     def held(self, clause: Clause) -> tuple[Floats, Floats]:
         """For how many rows of each stratum a clause holds, in scope or not."""
@@ -294,11 +208,11 @@ class Selection:
         least, most = within_least, touched_most = histogram.present
         touched_least, within_most = least, most
         if leaf.ranges != EVERYWHERE:
-            within_least = _over_bins(histogram.at_least, covered.within)
-            touched_most = _over_bins(histogram.at_most, covered.touched)
+            within_least = over_bins(histogram.at_least, covered.within)
+            touched_most = over_bins(histogram.at_most, covered.touched)
             is_exact = histogram.at_most is histogram.at_least
-            within_most = within_least if is_exact else _over_bins(histogram.at_most, covered.within)
-            touched_least = touched_most if is_exact else _over_bins(histogram.at_least, covered.touched)
+            within_most = within_least if is_exact else over_bins(histogram.at_most, covered.within)
+            touched_least = touched_most if is_exact else over_bins(histogram.at_least, covered.touched)
         outside_least, outside_most = least - touched_least, most - within_most
         if leaf.nulls:
             within_least, touched_most = within_least + histogram.absent_least, touched_most + histogram.absent_most
@@ -307,31 +221,31 @@ class Selection:
         return np.maximum(within_least, self.total - outside_most), np.minimum(touched_most, self.total - outside_least)
 
 
-def _over_bins(counts: Floats, values: Floats) -> Floats:
-    """The sum of counts x values over the bins of each stratum."""
-    return np.asarray(np.einsum("bs,bs->s", counts, values))
-
-
 # --- the statistics of a feature --------------------------------------------------------------------------------------
 
 
+class Demanded(NamedTuple):
+    """What a condition leaves of a feature."""
+
+    histogram: Histogram
+    covered: _Covered
+    refused: Floats  #: strata: rows that the scope and what is demanded of others may refuse
+    least: Floats  #: strata: values
+    most: Floats
+
+
 class SelectedValues:
-    """The values of one feature in the rows that are selected.
+    """The values of one feature in the rows that are selected."""
 
-    `own` is what the condition demands of this feature alone, `others` everything else, `reach` what both leave of it.
-    """
+    known: tuple[Floats, Floats, Sides] | None = None  #: what machine code found of them, where it serves
 
-    def __init__(self, selection: Selection, histogram: Histogram, own: Leaf, others: Clause, reach: Leaf) -> None:
-        self._strata, self._total = selection.strata, selection.total
-        self._histogram = histogram
-        self._covered, own_least, own_most = selection.leaf(own)
-        others_least, others_most = selection.held(others)
-        if reach != own:
-            self._covered, _, own_most = selection.leaf(reach)
-        self._refused, self._least, self._most = arrangements.left(
-            *(self._total, self._strata.inside, self._strata.cut),
-            *(own_least, own_most, others_least, others_most),
-        )
+    def __init__(self, selection: Selection, feature: int) -> None:
+        self._selection, self._feature, self._strata = selection, feature, selection.strata
+        self.known = selection.known(feature)
+
+    @cached_property
+    def _demanded(self) -> Demanded:
+        return self._selection.demanded(self._feature)
 
     def count(self) -> Interval:
         """COUNT(x): how many values there are."""
@@ -339,15 +253,18 @@ class SelectedValues:
 
     @cached_property
     def _counted(self) -> Interval:
-        return Interval(self._strata.sum(self._least), self._strata.sum(self._most))
+        if self.known is not None:
+            rows = self.known[0]
+            return Interval(rows[arrangements.VALUES_LOW, None], rows[arrangements.VALUES_HIGH, None])
+        return Interval(self._strata.sum(self._demanded.least), self._strata.sum(self._demanded.most))
 
     def sum(self) -> Interval:
         """SUM(x)."""
-        return self._stated(_SUM, _SUM) or self._between(*(side.sum() for side in self._sides))
+        return self._stated(arrangements.SUM, arrangements.SUM) or self._between(*(side.sum() for side in self._sides))
 
     def mean(self) -> Interval:
         """MEAN(x)."""
-        if (known := self._stated(_MEAN, _MEAN)) is not None:
+        if (known := self._stated(arrangements.MEAN, arrangements.MEAN)) is not None:
             return known
         floor, ceiling = (side.best for side in self._sides)
         scale = np.maximum(np.abs(floor), np.abs(ceiling))
@@ -355,20 +272,22 @@ class SelectedValues:
 
     def min(self) -> Interval:
         """MIN(x)."""
-        if (known := self._stated(_BEST, _WORST)) is not None:
+        if (known := self._stated(arrangements.BEST, arrangements.WORST)) is not None:
             return known
         down, up = self._sides
         return self._between(down.best, up.worst)
 
     def max(self) -> Interval:
         """MAX(x)."""
-        if (known := self._stated(_WORST, _BEST)) is not None:
+        if (known := self._stated(arrangements.WORST, arrangements.BEST)) is not None:
             return known
         down, up = self._sides
         return self._between(down.worst, up.best)
 
     def quantile(self, share: float) -> Interval:
         """QUANTILE(x, share), interpolated linearly between neighbouring values."""
+        if self._is_void:
+            return _nothing()
         if self._arranged is not None:
             return self._arranged.quantile(share)
         down, up = self._sides
@@ -381,22 +300,32 @@ class SelectedValues:
     @cached_property
     def _arranged(self) -> _Arranged | None:
         """Both sides in machine code, where there is one group with values, whose counts are exact."""
-        histogram = self._histogram
-        if not histogram.is_exact or self._strata.groups != 1 or self.count().high[0] == 0.0:
+        if self.known is not None:
+            _, facts, rows = self.known
+            return _Arranged(rows, facts) if facts.size else None
+        if self._strata.groups != 1:
             return None
-        low, high, ends = histogram.low, histogram.high, self._covered.ends
-        return _Arranged(
-            arrangements.arranged(histogram.at_least, low, high, ends, self._refused, self._least, self._most)
-        )
+        histogram, covered, *left = self._demanded
+        if not histogram.is_exact or self.count().high[0] == 0.0:
+            return None
+        return _Arranged(arrangements.arranged(histogram.at_least, histogram.low, histogram.high, covered.ends, *left))
+
+    @property
+    def _is_void(self) -> bool:
+        """Whether machine code found that there is no value."""
+        return self.known is not None and not self.known[1].size
 
     def _stated(self, down: int, up: int) -> Interval | None:
+        if self._is_void:
+            return _nothing()
         return None if self._arranged is None else self._arranged.between(down, up)
 
     @cached_property
-    def _sides(self) -> tuple[_Side, _Side]:
+    def _sides(self) -> tuple[Side, Side]:
         """The feature's negative and the feature: an upper bound for the one, negated, is a lower one for the other."""
-        histogram, covered = self._histogram, self._covered
-        least, most = histogram.tightened(self._total)
+        histogram, covered, refused = self._demanded[:3]
+        total = self._selection.total
+        least, most = histogram.tightened(total)
         low, high, sure, may_be = histogram.low, histogram.high, least, most
         if covered.ranges != EVERYWHERE:
             low, high = covered.clipped()
@@ -409,24 +338,32 @@ class SelectedValues:
         down, up = room[1:], room[-1] - room[:-1]
         if most is not least:
             rows = forced if sure is least else triangle @ least
-            present = self._total - histogram.absent_least
+            present = total - histogram.absent_least
             down = np.minimum(down, rows[1:] + (present - rows[-1]))
             np.minimum(up, present - rows[:-1], out=up)
-        kept_down, kept_up = (forced[-1] - self._refused) - forced[1:], forced[:-1] - self._refused
+        kept_down, kept_up = (forced[-1] - refused) - forced[1:], forced[:-1] - refused
         return self._side(-low, down, kept_down), self._side(high[::-1].copy(), up[::-1], kept_up[::-1])
 
-    def _side(self, values: Floats, room: Floats, kept: Floats) -> _Side:
+    def _side(self, values: Floats, room: Floats, kept: Floats) -> Side:
         """An arrangement, given for each bin from the best on how many rows fit so far, and how many stay beyond."""
         np.maximum(kept, 0.0, out=kept)
-        must, either = np.minimum(room, self._least - kept), np.minimum(room, self._most - kept)
-        return _Side(self._strata, values, _differences(must), _differences(either))
+        least, most = self._demanded[3:]
+        must, either = np.minimum(room, least - kept), np.minimum(room, most - kept)
+        return Side(self._strata, values, differences(must), differences(either))
+
+
+def _nothing() -> Interval:
+    """Of one group without a value."""
+    return Interval(np.full(1, np.nan), np.full(1, np.nan))
 
 
 class _Arranged:
     """Both sides of one group whose counts are exact: values, rows that must be taken, rows that must or may be."""
 
-    def __init__(self, rows: tuple[Floats, Floats, Floats, Integers]) -> None:
+    def __init__(self, rows: Sides, facts: Floats | None = None) -> None:
         self._rows = rows
+        self._facts = arrangements.facts(*rows) if facts is None else facts
+        self._down, self._up = 0.0 - self._facts[0], self._facts[1]
 
     @classmethod
     def joined(cls, parts: Sequence[_Arranged]) -> _Arranged:
@@ -439,153 +376,14 @@ class _Arranged:
                 np.concatenate(own, out=array[: sizes[side]])
         return cls((joined[0], joined[1], joined[2], sizes))
 
-    @cached_property
-    def _facts(self) -> Floats:
-        return arrangements.facts(*self._rows, ROUNDING, _CLOSE_ENOUGH, _MOST_STEPS)
-
     def between(self, down: int, up: int) -> Interval:
         """What is a fact of either side."""
-        return Interval(0.0 - self._facts[0, down, None], self._facts[1, up, None])
+        return Interval(self._down[down : down + 1], self._up[up : up + 1])
 
     def quantile(self, share: float) -> Interval:
-        """QUANTILE, as `_Side` has it."""
-        lows, highs = self._facts[:, _BEST].tolist()
-        return Interval(
-            np.array([0.0 - self._at_most(0, 1.0 - share, share, -highs)]),
-            np.array([self._at_most(1, share, 1.0 - share, -lows)]),
-        )
-
-    def _at_most(self, side: int, share: float, above: float, floor: float) -> float:
-        best, _, count, _, _, either = self._facts[side].tolist()
-        values, must, rows, sizes = self._rows
-        size = sizes[side]
-        taken = (values[side, :size], must[side, :size], rows[side, :size])
-        needed = above * (count - 1.0)
-        level = arrangements.quantile(*(*taken, best, floor, share, needed, _CELLS, _NO_WIDTH))
-        return float(min(level + ROUNDING * abs(level) + _ROUNDING_OF_RANKS * either * (best - floor), best))
-
-
-def _differences(so_far: Floats) -> Floats:
-    """What each bin adds to those before it; np.diff with `prepend` would copy twice."""
-    differences = np.empty_like(so_far)
-    differences[0] = so_far[0]
-    np.subtract(so_far[1:], so_far[:-1], out=differences[1:])
-    return differences
-
-
-class _Side:
-    """The rows of each stratum with values as high as can be, and what follows from them: upper bounds per group.
-
-    Arrays are bins x strata, the best bin first. Groups without rows get a bound that means nothing.
-    """
-
-    def __init__(self, strata: Strata, values: Floats, must: Floats, either: Floats) -> None:
-        self._strata, self._runs = strata, strata.runs
-        self._values, self._must, self._either = values, must, either
-
-    @cached_property
-    def best(self) -> Floats:
-        """At least their greatest value."""
-        return self._finite(self._runs.max(np.where(self._either > 0.0, self._values, -np.inf).max(axis=0)))
-
-    @cached_property
-    def worst(self) -> Floats:
-        """At least their least value."""
-        worst = self._runs.min(np.where(self._must > 0.0, self._values, np.inf).min(axis=0))
-        return np.where(np.isinf(worst), self.best, worst)
-
-    def sum(self) -> Floats:
-        """At least their sum."""
-        may = self._runs.sum(_over_bins(self._may, np.maximum(self._values, 0.0)))
-        slack = ROUNDING * self._runs.sum(_over_bins(self._either, np.abs(self._values)))
-        # Where no row must be taken, one is all the same: without, there would be no sum.
-        only_negative = (self._count == 0.0) & (self.best < 0.0)
-        return np.where(only_negative, self.best, self._fixed + may) + slack
-
-    def mean(self, scale: Floats) -> Floats:
-        """At least their mean, where no value is larger than `scale` in magnitude.
-
-        The gain over a level, of the rows that must be taken and of the others above it, falls as the level rises, and
-        convexly. So Newton's steps climb to the level without gain, which is never further away than the gain that is
-        left, shared among the rows that must be taken. Where none must be, the best row alone has the largest mean.
-        """
-        runs, is_sought, slack = self._runs, self._count > 0.0, ROUNDING * scale
-        count, products = np.maximum(self._count, 1.0), self._may * self._values
-        taken, total = count + runs.sum(self._may.sum(axis=0)), self._fixed + runs.sum(products.sum(axis=0))
-        level = np.where(is_sought, np.maximum(self._fixed / count, total / taken), self.best)
-        for _ in range(_MOST_STEPS):
-            above = (self._values > runs.spread_out(level)).astype(np.float64)
-            taken = count + runs.sum(_over_bins(self._may, above))
-            total = self._fixed + runs.sum(_over_bins(products, above))
-            gain = np.where(is_sought, np.maximum(total - level * taken, 0.0) / count, 0.0)
-            if np.all(gain <= slack + _CLOSE_ENOUGH * (self.best - level)):
-                break
-            level = np.where(is_sought, np.maximum(total / taken, level), level)
-        return np.asarray(np.minimum(level + gain, self.best) + slack)
-
-    def quantile(self, share: float, above: float, floor: Floats) -> Floats:
-        """At least their quantile, with that share of the rows below it and the rest `above`; none is below `floor`.
-
-        Bins are counted by cells of values first; only those of the cell in which the quantile lies are sorted.
-        """
-        groups, runs = self._strata.groups, self._runs
-        cells = max(1, min(_CELLS, _CELLS * _CELLS // max(groups, 1)))
-        width = self.best - floor
-        density = np.divide(cells - 1, width, out=np.zeros(groups), where=width > _NO_WIDTH)
-        place = (runs.spread_out(self.best) - self._values) * runs.spread_out(density)
-        cell = np.clip(place, 0, cells - 1, out=place).astype(np.intp)
-        index = (cell + self._strata.group * cells).ravel()
-        must, either = (
-            np.bincount(index, rows.ravel(), groups * cells).reshape(groups, cells)
-            for rows in (self._must, self._either)
-        )
-        must_so_far, either_so_far = must.cumsum(axis=1), either.cumsum(axis=1)
-        needed = above * (self._count - 1.0)
-
-        def is_reached(must: Floats, either: Floats, needed: Floats) -> NDArray[np.bool_]:
-            return np.asarray((must + share * (either - must) > needed) & (either > 0.0))
-
-        found = is_reached(must_so_far, either_so_far, needed[:, None]).argmax(axis=1)
-        before = np.arange(groups), found
-        which = np.flatnonzero((cell == runs.spread_out(found)) & (self._either > 0.0))
-        group, values = self._strata.group[which % self._strata.group.size], self._values.ravel()[which]
-        order = np.lexsort((-values, group))
-        inner = Runs.of(slice(0, which.size), group[order], groups)
-        which, values = which[order], values[order]
-        must_here = _running(inner, self._must.ravel()[which], (must_so_far - must)[before])
-        either_here = _running(inner, self._either.ravel()[which], (either_so_far - either)[before])
-        reached = is_reached(must_here, either_here, inner.spread_out(needed))
-        level = self._finite(inner.max(np.where(reached, values, -np.inf)))
-        # Off by a share of a rank is off by a share of the way to the next value.
-        ranks = _ROUNDING_OF_RANKS * runs.sum(self._either.sum(axis=0))
-        return np.minimum(level + ROUNDING * np.abs(level) + ranks * width, self.best)
-
-    # --- what they share ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _may(self) -> Floats:
-        return self._either - self._must
-
-    @cached_property
-    def _count(self) -> Floats:
-        """How many rows must be taken."""
-        return self._runs.sum(self._must.sum(axis=0))
-
-    @cached_property
-    def _fixed(self) -> Floats:
-        """The sum of the rows that must be taken."""
-        return self._runs.sum(_over_bins(self._must, self._values))
-
-    @staticmethod
-    def _finite(values: Floats) -> Floats:
-        """0 where there are no rows."""
-        return np.where(np.isinf(values), 0.0, values)
-
-
-def _running(runs: Runs, rows: Floats, before: Floats) -> Floats:
-    """Cumulative sums over each run, beginning with what is before it."""
-    total = np.cumsum(rows)
-    return total + runs.spread_out(before) - np.repeat((total - rows)[runs.starts], runs.lengths)
+        """QUANTILE, as `Side` has it."""
+        ends = arrangements.quantile(*self._rows, self._facts, share)
+        return Interval(ends[:1], ends[1:])
 
 
 class JoinedValues(SelectedValues):
@@ -621,11 +419,11 @@ class JoinedValues(SelectedValues):
         return Interval(low, high)
 
     @cached_property
-    def _sides(self) -> tuple[_Side, _Side]:
+    def _sides(self) -> tuple[Side, Side]:
         down, up = zip(*(part._sides for part, _ in self._parts), strict=True)
         return self._beside(down), self._beside(up)
 
-    def _beside(self, sides: Sequence[_Side]) -> _Side:
+    def _beside(self, sides: Sequence[Side]) -> Side:
         """Arrangements of different strata as one; where some have fewer bins, nothing lies in the rest."""
         bins = max(len(side._values) for side in sides)
 
@@ -633,7 +431,7 @@ class JoinedValues(SelectedValues):
             padded = [np.pad(array, ((0, bins - len(array)), (0, 0))) for array in arrays]
             return np.concatenate(padded, axis=1)[:, self._order]
 
-        return _Side(
+        return Side(
             self._strata,
             joined(side._values for side in sides),
             joined(side._must for side in sides),

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from synopsis.core.hashing import Hashed
+
 #: What counts entities: how many different ones, how many in all of several scopes, how many in the first alone.
 SETS: Final = ("cardinality", "common", "only")
 
@@ -45,7 +47,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Hashed):
     """A part of a question that knows its place, if it came from text."""
 
     place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -391,7 +393,7 @@ def _part(condition: Condition) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Question(Hashed):
     """A whole question. Group keys that are not selected stand in front of `items`."""
 
     items: tuple[Item, ...]
@@ -401,6 +403,8 @@ class Question:
     limit: int | None = None
     having: Condition | None = None
     sketch: str | None = None  #: which one is asked, by the name in FROM
+
+    __hash__ = Hashed.__hash__
 
     def __str__(self) -> str:
         lines = [f"select {item}" for item in self.items]

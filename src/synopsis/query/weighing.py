@@ -245,30 +245,62 @@ def luck_of(
 
 
 @compiled
-def worths(weight: Floats, offset: Integers) -> tuple[Floats, Floats]:
-    """Groups: the sum of the weights, and how many paths of equal weight would tell as much (Kish 1965)."""
-    total, worth = np.zeros(offset.size - 1), np.zeros(offset.size - 1)
+def edges(
+    ordinal: Integers, day_rows: Integers, day: Integers, share: Floats, days_cut: Integers, offset: Integers
+) -> Floats:
+    """Groups: rows more or less that there may be because days are cut: one row a place at either end.
+
+    Places are alike on one day (`ordinal`), ends are independent.
+    """
+    edge = np.zeros(offset.size - 1)
     for group in range(offset.size - 1):
+        if not days_cut[group]:
+            continue
+        first, last = ordinal[day[offset[group]]], ordinal[day[offset[group]]]
+        for each in range(offset[group], offset[group + 1]):
+            first, last = min(first, ordinal[day[each]]), max(last, ordinal[day[each]])
+        rows = np.zeros(last - first + 1)
+        for each in range(offset[group], offset[group + 1]):
+            where, part = day[each], share[each]
+            if 0.0 < part < 1.0 and day_rows[where] > 0:
+                rows[ordinal[where] - first] += min(day_rows[where] * max(part, 1.0 - part), 1.0)
         square = 0.0
+        for at in range(rows.size):
+            square += rows[at] * rows[at]
+        edge[group] = np.sqrt(square)
+    return edge
+
+
+@compiled
+def worths(weight: Floats, offset: Integers) -> Floats:
+    """Groups: the sum of the weights, and how many paths of equal weight would tell as much (Kish 1965)."""
+    found = np.zeros((2, offset.size - 1))
+    for group in range(offset.size - 1):
+        total = square = 0.0
         for path in range(offset[group], offset[group + 1]):
-            total[group] += weight[path]
+            total += weight[path]
             square += weight[path] * weight[path]
-        worth[group] = total[group] * total[group] / square if total[group] > 0.0 else 0.0
-    return total, worth
+        found[0, group], found[1, group] = total, total * total / square if total > 0.0 else 0.0
+    return found
+
+
+@compiled
+def heard(offset: Integers, total: Floats) -> Flags:
+    """Groups: whether there are paths, of any weight."""
+    found = np.empty(total.size, np.bool_)
+    for group in range(total.size):
+        found[group] = offset[group + 1] > offset[group] and total[group] > 0.0
+    return found
 
 
 # --- the clause -------------------------------------------------------------------------------------------------------
-
-#: A clause is a list of steps, in postfix order: k >= 0 is its k-th leaf, ALL - 2n an AND of the n parts before it,
-#: ANY - 2n an OR of them.
-ALL, ANY = -1, -2
 
 
 @compiled
 def _held(
     steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: int, stratum: int, stack: Floats
 ) -> float:
-    """How probably a row like a path satisfies a clause, bins being independent within it."""
+    """How probably a row like a path satisfies a clause (`programs`), bins being independent within it."""
     top = 0
     for step in steps:
         if step >= 0:
@@ -338,10 +370,11 @@ def alive(
     stratum: Positions,
     weight: Floats,
     offset: Integers,
-) -> tuple[Positions, Floats, Integers]:
+) -> tuple[Positions, Floats, Integers, Floats]:
     """Those of some paths that may satisfy the clause: which they are, column and slot; then of each
 
-    weight, probability, mass, and how far being selected is open, once and twice. Then where those of groups begin.
+    weight, probability, mass, and how far being selected is open, once and twice. Then where those of groups begin, and
+    what they are worth.
     Most paths end at a leaf that is `demanded` of all.
     """
     probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
@@ -378,7 +411,7 @@ def alive(
                 at += 1
         begins[group + 1] = at
     _openness(steps, tables, rows, codes, whole, real)
-    return whole, real, begins
+    return whole, real, begins, worths(real[2], begins)
 
 
 # --- bins -------------------------------------------------------------------------------------------------------------
@@ -438,6 +471,32 @@ def added(values: Floats, offset: Integers) -> Floats:
         for slot in range(offset[group], offset[group + 1]):
             total[group] += values[slot]
     return total
+
+
+@compiled
+def weighed(table: Floats, shares: Floats, offset: Integers, sign: float) -> Floats:
+    """Groups: the rows of bins times the share of each that counts; of bins above nothing, or below it, by the sign."""
+    total = np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1]):
+            own = 0.0
+            for each in range(table.shape[1]):
+                if table[slot, each] * sign > 0.0:
+                    own += table[slot, each] * shares[slot, each]
+            total[group] += own
+    return total
+
+
+@compiled
+def sums(count: Floats, average: Floats, heard: Flags, rows: Floats, total: Floats) -> Floats:
+    """Groups: the sum of values, 0 where there are none; where paths are heard, of so many rows as are known better."""
+    found = np.zeros(count.size)
+    for group in range(count.size):
+        if count[group] > 0.0:
+            found[group] = average[group] * count[group]
+            if heard.size and heard[group]:
+                found[group] = found[group] * rows[group] / total[group]
+    return found
 
 
 @compiled

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from struct import Struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from synopsis.sketch import tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.packing import LINE, TABLE, packed, plain_bytes, unpacked
+from synopsis.sketch.packing import packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from synopsis.sketch import decoding
 else:
     decoding = Later("synopsis.sketch.decoding")
-
-
-#: Of the first two of three frames in one, before them.
-_SIZES = Struct("<II")
 
 
 @dataclass(frozen=True)
@@ -126,25 +121,18 @@ def opened_within(
     Cost: proportional to the bytes of the frames that are opened.
     """
     needed = contexts.needed(set(features))
-    heads: list[int] = []
-    packs: list[bytes] = []
+    frames: list[bytes] = []
     for block in blocks:
-        for frame in (block.head, *[block.bins[feature] for feature in features]):
-            first, second = _SIZES.unpack_from(frame)
-            first, last = 8 + first, 8 + first + second
-            heads += TABLE.unpack_from(frame, 8) + TABLE.unpack_from(frame, first) + TABLE.unpack_from(frame, last)
-            packs += (frame[8 + TABLE.size : first], frame[first + TABLE.size : last], frame[last + TABLE.size :])
-        for feature in needed:
-            frame = block.paths[feature]
-            heads += (*LINE.unpack_from(frame), 1)
-            packs.append(frame[LINE.size :])
-    parts = np.array(heads, np.int64).reshape(-1, 4)
-    ends = (parts[:, 2] * parts[:, 3] << (parts[:, 0] & 3)).cumsum()
-    parts[0, 1], parts[1:, 1] = 0, ends[:-1]
-    found = decoding.decoded(
-        plain_bytes(packs, int(ends[-1])),
+        frames.append(block.head)
+        frames += [block.bins[feature] for feature in features]
+        frames += [block.paths[feature] for feature in needed]
+    sizes = np.array([len(frame) for frame in frames])
+    joined = np.frombuffer(b"".join(frames), np.uint8)
+    parts, packs, size = decoding.parted(joined, sizes, len(features) + 1, len(needed))
+    found, day_offset, day = decoding.decoded(
+        plain_bytes(packs, size),
         parts,
-        len(packs) // len(blocks),
+        len(parts) // len(blocks),
         np.array([block.place_low for block in blocks]),
         chosen,
         first_day,
@@ -154,9 +142,13 @@ def opened_within(
         contexts.parents,
         contexts.centres,
         contexts.code_table,
-        int(parts[decoding.HEADS, 2]) - 1,
+        int(parts[decoding.HEADS, decoding.ROWS]) - 1,
     )
-    return Strata(*found) if found[0].size else None
+    if not found[0].size:
+        return None
+    strata = Strata(*found)
+    vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
+    return strata
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:

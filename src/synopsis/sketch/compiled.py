@@ -9,6 +9,7 @@ takes numba seconds to compile. Importing numba takes time that nobody should sp
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -22,14 +23,38 @@ def compiled(function: F) -> F:
     """The function in machine code, made when it is first called; kept on disk where there is a place for it."""
     from numba import njit
 
+    # Python calls no function whose name begins with an underscore, and C none at all.
+    inner = function.__name__.startswith("_")
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+    }
     try:
-        made = njit(cache=True, nogil=True, error_model="numpy")(function)
+        made: Any = njit(cache=True, **options)(function)
+        made._cache._cache_file._source_stamp = _stamp()
         is_known = _is_kept(made, function)
     except RuntimeError:  # no folder that may be written to: every process compiles anew
-        made, is_known = njit(nogil=True, error_model="numpy")(function), False
+        made, is_known = njit(**options)(function), False
     if not is_known:
         _tell()
     return cast(F, made)
+
+
+@cache
+def _stamp() -> tuple[tuple[str, float, int], ...]:
+    """What kept machine code is made of: it is made anew when any of these files changes.
+
+    Such functions call each other across modules, and take numbers from others; numba would look at each module alone.
+    """
+    root, found = Path(__file__).parents[1], set[Path]()
+    for module in (*root.glob("sketch/*.py"), *root.glob("query/*.py")):
+        text = module.read_text(encoding="utf-8")
+        if "\n@compiled\n" in text:
+            names = re.findall(r"^from synopsis\.(\w+)\.(\w+) import", text, re.MULTILINE)
+            found |= {module, *(root / room / f"{name}.py" for room, name in names)}
+    return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(found))
 
 
 def _is_kept(made: Any, function: Callable[..., Any]) -> bool:
@@ -42,7 +67,7 @@ def _is_kept(made: Any, function: Callable[..., Any]) -> bool:
 def _tell() -> None:
     """Say once why this question takes longer than others."""
     logging.getLogger("synopsis").warning(
-        "the first question on this machine takes about half a minute longer: machine code is made for it, and kept"
+        "the first question on this machine takes about a minute longer: machine code is made for it, and kept"
     )
 
 

@@ -9,7 +9,7 @@ feature by feature, all paths at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +79,12 @@ class Contexts:
         wanted = set(features)
         for feature in range(len(self.parents) - 1, -1, -1):
             if feature in wanted:
-                wanted |= {int(parent) for parent in self.parents[feature] if parent != _NOBODY}
+                wanted |= self._parents[feature]
         return sorted(wanted)
+
+    @cached_property
+    def _parents(self) -> list[set[int]]:
+        return [{parent for parent in pair if parent != _NOBODY} for pair in self.parents.tolist()]
 
     @property
     def code_table(self) -> Codes:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Integers
+from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.tallies import DAY_US
 from synopsis.sketch.tilts import CUTS, STEPS
@@ -28,6 +29,54 @@ BINS = 3
 
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
 KIND, PLACE, ROWS, COLUMNS = range(4)
+
+
+@compiled
+def _size(joined: Bytes, at: int) -> int:
+    """A whole number of four bytes."""
+    return int(joined[at]) | int(joined[at + 1]) << 8 | int(joined[at + 2]) << 16 | int(joined[at + 3]) << 24
+
+
+@compiled
+def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[Integers, Bytes, int]:
+    """Frames one after the other as parts: what is known of each, their packed numbers, and how large these are plain.
+
+    A block has so many frames of three parts each, then so many of one.
+    """
+    blocks = sizes.size // (triples + lines)
+    parts, packs = np.empty((blocks * (3 * triples + lines), 4), np.int64), np.empty(joined.size, np.uint8)
+    at = to = number = plain = 0
+    for frame in range(sizes.size):
+        end = at + sizes[frame]
+        is_triple = frame % (triples + lines) < triples
+        begin, past, head = at, end, TABLE_HEAD if is_triple else LINE_HEAD
+        for turn in range(3 if is_triple else 1):
+            if is_triple:  # the sizes of the first two stand before all three
+                begin = past if turn else at + 8
+                past = begin + _size(joined, at + 4 * turn) if turn < 2 else end
+            rows = _size(joined, begin + 2)
+            parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
+            parts[number, COLUMNS] = _size(joined, begin + 6) if is_triple else 1
+            plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
+            given, own = joined[begin + head : past], packs[to : to + past - begin - head]
+            for each in range(given.size):
+                own[each] = given[each]
+            to, number = to + given.size, number + 1
+        at = end
+    return parts, packs[:to], plain
+
+
+@compiled
+def touched(chosen: NDArray[np.bool_], place_low: Integers, place_high: Integers) -> Integers:
+    """The blocks that have a chosen place."""
+    found, size = np.empty(place_low.size, np.int64), 0
+    for block in range(place_low.size):
+        for place in range(place_low[block], place_high[block] + 1):
+            if chosen[place]:
+                found[size] = block
+                size += 1
+                break
+    return found[:size]
 
 
 @compiled
@@ -101,27 +150,17 @@ def _kept(
 
 
 @compiled
-def _coded(
-    plain: Bytes,
-    begin: int,
-    known: Codes,
-    row: int,
-    first: int,
-    second: int,
-    at: int,
-    size: int,
-    centres: Codes,
-    feature: int,
-    code_of: Codes,
-) -> None:
-    """The codes of a feature from its ranks, those of its parents standing in the rows `first` and `second`."""
-    for each in range(size):
-        rank = plain[begin + each]
-        if first < 0:
-            known[row, at + each] = rank
-        else:
-            beside = known[second, at + each] if second >= 0 else np.uint8(0)
-            known[row, at + each] = code_of[centres[feature, known[first, at + each], beside], rank]
+def _coded(ranks: Codes, found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
+    """The codes of a feature from its ranks, given those of its parents; none where it has fewer."""
+    if not first.size:
+        for each in range(found.size):
+            found[each] = ranks[each]
+    elif not second.size:
+        for each in range(found.size):
+            found[each] = code_of[centres[first[each], 0], ranks[each]]
+    else:
+        for each in range(found.size):
+            found[each] = code_of[centres[first[each], second[each]], ranks[each]]
 
 
 @compiled
@@ -139,8 +178,8 @@ def decoded(
     centres: Codes,
     code_of: Codes,
     bins: int,
-) -> tuple[Any, ...]:
-    """The fields of `Strata`, in its order, of all strata in scope.
+) -> tuple[tuple[Any, ...], Integers, Integers]:
+    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
 
     A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
     parents first. What `parts` says of them is changed on the way.
@@ -157,14 +196,18 @@ def decoded(
     ends = np.empty((features.size, strata, bins), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)
     tilt = np.empty((features.size, strata, bins), np.int8)
-    run_offset = np.zeros(strata + 1, np.int64)
+    run_offset, day_offset, day_of = (
+        np.zeros(strata + 1, np.int64),
+        np.zeros(strata + 1, np.int64),
+        np.empty(days, np.int64),
+    )
     run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
     day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
     known = np.empty((needed.size, paths), np.uint8)
-    row_of = np.full(parents.shape[0], -1, np.int64)
+    row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
-    seen = to = to_run = to_day = to_path = 0
+    seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
         keys = block * per_block
         run = day = path = 0
@@ -175,6 +218,9 @@ def decoded(
                     run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
                     run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
                     run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                    for later in range(run_days[to_run + each]):
+                        day_of[to_of + later] = run_first[to_run + each] + later
+                    to_of += run_days[to_run + each]
                 for each in range(sizes[seen, 1]):
                     day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
                     day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
@@ -190,22 +236,28 @@ def decoded(
                         tilt[feature, to, each] = 0 if is_cut else shape
                         counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
                     counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
+                end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
                     feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
-                    first = row_of[parents[feature, 0]] if parents[feature, 0] >= 0 else -1
-                    second = row_of[parents[feature, 1]] if parents[feature, 1] >= 0 else -1
-                    size = sizes[seen, 2]
-                    _coded(plain, begin, known, row, first, second, to_path, size, centres, feature, code_of)
+                    first, second = nobody, nobody
+                    if parents[feature, 0] >= 0:
+                        first = known[row_of[parents[feature, 0]], to_path:end_path]
+                    if parents[feature, 1] >= 0:
+                        second = known[row_of[parents[feature, 1]], to_path:end_path]
+                    ranks, found = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
+                    _coded(ranks, found, first, second, centres[feature], code_of)
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
-                run_offset[to] = to_run
+                run_offset[to], day_offset[to] = to_run, to_day
             run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
             seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
+        given, found = known[row_of[features[feature]]], codes[feature]
         for each in range(paths):
-            codes[feature, each] = known[row_of[features[feature]], each]
-    return period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes
+            found[each] = given[each]
+    fields = (period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes)
+    return fields, day_offset, day_of
 
 
 @compiled

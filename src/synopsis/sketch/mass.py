@@ -17,6 +17,9 @@ from synopsis.sketch.scales import Scales
 #: Mass given to fine bins beside what the fit saw in them, so that no bin is without extent. Of less, sums lose digits.
 _TRACE = 1e-6
 
+#: Running totals of an axis beside that of rows.
+TOTALS = 5
+
 #: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
 _NEAR = 1e-3
 
@@ -29,9 +32,7 @@ class MassAxis:
     high: Floats
     step: float
     mass: Floats  #: fine bins + 1: share of all rows
-    totals: (
-        Floats  #: 5 x (fine bins + 1): of values, squares, both times their place on the axis, variances in fine bins
-    )
+    totals: Floats  #: TOTALS x (fine bins + 1): values, squares, both times their place, variances
 
     @classmethod
     def of(cls, scales: Scales, feature: int) -> MassAxis:

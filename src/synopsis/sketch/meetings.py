@@ -98,14 +98,15 @@ class Meetings:
         keys = sum(getattr(self, name).nbytes for name in KEYS)
         return int(self.grain.nbytes + keys + sum(map(len, self.frames)))
 
-    def met(self, one: int, other: int) -> NDArray[np.bool_]:
-        """Spans x joint bins of one feature x those of another. Cost: in proportion to these."""
+    def met(self, one: int, other: int, spans: Integers | None = None) -> NDArray[np.bool_]:
+        """Spans, or some of them, x joint bins of one feature x those of another. Cost: in proportion to these."""
         if one > other:
-            return self.met(other, one).transpose(0, 2, 1)
+            return self.met(other, one, spans).transpose(0, 2, 1)
         height, width = self.grain.sizes[one], self.grain.sizes[other]
         rows = unpacked(self.frames[self.grain.pairs.index((one, other))])
+        rows = rows if spans is None else rows[spans]
         bits = np.unpackbits(rows, axis=1, count=height * width)
-        return bits.view(np.bool_).reshape(len(self), height, width)
+        return bits.view(np.bool_).reshape(len(rows), height, width)
 
     def take(self, which: Integers | NDArray[np.bool_]) -> Meetings:
         """Those of some spans."""

@@ -21,8 +21,8 @@ _SMALL, _LARGE = (pa.Codec("zstd", compression_level=level) for level in (12, 1)
 _LARGE_BYTES: Final = 1 << 20
 _DTYPES: Final = tuple(map(np.dtype, _KINDS))
 
-#: What stands before the packed numbers of a frame: kind, dimensions and shape, of an array of one axis or of two.
-LINE, TABLE = struct.Struct("<BBI"), struct.Struct("<BBII")
+#: Bytes before the packed numbers of a frame: kind, dimensions and shape, of an array of one axis or of two.
+LINE_HEAD, TABLE_HEAD = struct.calcsize("<BBI"), struct.calcsize("<BBII")
 
 
 def packed(array: NDArray[Any]) -> bytes:
@@ -52,7 +52,7 @@ def unpacked(frame: bytes) -> NDArray[Any]:
     return np.frombuffer(plain, numbers).reshape(shape)
 
 
-def plain_bytes(parts: list[bytes], size: int) -> NDArray[np.uint8]:
+def plain_bytes(packs: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """The bytes of many packed arrays, one after the other, given without what stands before their numbers.
 
     The compressor takes them all as one: making ready for each by itself would cost more than unpacking it.
@@ -61,7 +61,7 @@ def plain_bytes(parts: list[bytes], size: int) -> NDArray[np.uint8]:
         return np.empty(0, np.uint8)
     # Arrow's own pool would keep what a few large questions took.
     pool = pa.system_memory_pool()
-    return np.frombuffer(_SMALL.decompress(b"".join(parts), decompressed_size=size, memory_pool=pool), np.uint8)
+    return np.frombuffer(_SMALL.decompress(packs, decompressed_size=size, memory_pool=pool), np.uint8)
 
 
 def _narrowest(array: NDArray[Any]) -> int:

@@ -219,7 +219,7 @@ def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Flo
         usual = np.maximum((high - low) ** 2 - step**2, 0.0) / 12
         variance = np.where(total > 1, squares / np.maximum(total, 1), usual)
     # Values that are all one differ from their mean by rounding.
-    return mean, np.where(variance > (_ROUNDING * mean) ** 2, variance, 0.0), total / max(total.sum(), 1)
+    return mean, np.where(np.sqrt(variance) > _ROUNDING * np.abs(mean), variance, 0.0), total / max(total.sum(), 1)
 
 
 def grid_step(values: NDArray[np.float64]) -> float:

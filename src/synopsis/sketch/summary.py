@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,18 @@ from numpy.typing import NDArray
 from synopsis.grid import geohash
 from synopsis.sketch import blocks
 from synopsis.sketch.blocks import Block
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.meetings import Meetings
-from synopsis.sketch.moments import Floats
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.tallies import EVERYTHING
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
 
 #: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
 BLOCK_PATHS = 12_000
@@ -194,12 +201,16 @@ class Summary:
         self, features: Sequence[int], chosen: NDArray[np.bool_], first_day: int, last_day: int
     ) -> Strata | None:
         """The strata that have a chosen place and a day in a span, of all blocks, with these features."""
-        before = np.zeros(chosen.size + 1, np.int64)
-        np.cumsum(chosen, out=before[1:])
-        looked_at = [each for each in self.blocks if before[each.place_high + 1] > before[each.place_low]]
+        looked_at = [self.blocks[each] for each in decoding.touched(chosen, *self._reach).tolist()]
         if not looked_at:
             return None
         return blocks.opened_within(looked_at, self.contexts, features, chosen, first_day, last_day)
+
+    @cached_property
+    def _reach(self) -> tuple[Integers, Integers]:
+        """Blocks: the first and the last place of each."""
+        low, high = ([getattr(block, name) for block in self.blocks] for name in ("place_low", "place_high"))
+        return np.array(low, np.int64), np.array(high, np.int64)
 
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""

@@ -49,9 +49,9 @@ def fitted(axis: MassAxis, starts: Integers, following: Integers, mass: Integers
     `mass` has the rows of every fine bin, which know no more than their mean and spread. Cost: proportional to strata
     times bins, and times fine bins once.
     """
-    inside = _Runs.of(axis, mass)
-    rows, first, second = inside.between(starts, following)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):  # bins that are not used, and numbers near the largest that there are
+        inside = _Runs.of(axis, mass)
+        rows, first, second = inside.between(starts, following)
         mean = first / rows
         ends, tilt = _nearest(axis, starts, following, rows, mean, inside)
         _settle(axis, starts, ends, tilt, following, np.stack((rows, first, second)))

@@ -1,0 +1,198 @@
+"""Telling: which statistics of a question machine code finds all at once, and what it has to know for that.
+
+`told` computes them. What is left over, and groups without a path, is asked of `estimate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from synopsis.query import bins
+from synopsis.query.binding import Statistic
+from synopsis.query.covers import Covers, Slots
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
+from synopsis.query.programs import leaves_of, program_of, steps_of
+from synopsis.query.sampled import NOWHERE, Same
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.mass import TOTALS, MassAxis
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Flags, Strata
+
+if TYPE_CHECKING:
+    from synopsis.query import told
+else:
+    told = Later("synopsis.query.told")
+
+Told = tuple[Floats, tuple[Floats, Floats] | None]  #: estimates, and intervals at 95% where there are any
+
+_OF_ONE: Final = ("mean", "sum", "std", "var", "min", "max", "quantile")
+_ENDS: Final = {"min": 0.0, "max": 1.0}
+
+
+class Topic(NamedTuple):
+    """Statistics that are told at once."""
+
+    feature: int
+    statistics: tuple[Statistic, ...]
+    positions: tuple[int, ...]  #: where `told` puts each
+    other: int  #: the feature that it correlates with; -1 where that is not asked for
+    wanted: Flags
+    shares: Floats  #: of quantiles
+
+
+@lru_cache(maxsize=512)
+def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
+    """What can be told at once of these statistics: those of the feature that comes first, and COUNT(*)."""
+    own = [each for each in asked if each.function in _OF_ONE and each.only is None]
+    if not own:
+        return None
+    feature = own[0].features[0]
+    own = [each for each in own if each.features == (feature,)]
+    pairs = [each for each in asked if each.function == "correlation" and len(set(each.features)) == 2]
+    pair = next((each for each in pairs if feature in each.features and each.only is None), None)
+    other = -1 if pair is None else next(each for each in pair.features if each != feature)
+    counts = [each for each in asked if each == Statistic("count", rounded=each.rounded)]
+    shares = [_share(each) for each in own if _share(each) is not None]
+    functions = {each.function for each in own}
+    wanted = np.zeros(told.QUANTILES, np.bool_)
+    wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = bool(counts), "mean" in functions, "sum" in functions
+    wanted[told.VARIANCE] = bool(functions & {"std", "var"})
+    statistics, ranks = (*own, *counts, *(() if pair is None else (pair,))), list(dict.fromkeys(shares))
+    positions = tuple(_position(each, ranks) for each in statistics)
+    return Topic(feature, statistics, positions, other, wanted, np.array(ranks, np.float64))
+
+
+def _share(asked: Statistic) -> float | None:
+    return _ENDS.get(asked.function, asked.share)
+
+
+class _Axes(NamedTuple):
+    """The mass axes of all features, side by side."""
+
+    mass: Floats
+    sizes: Integers  #: fine bins of each
+    low: Floats
+    high: Floats
+    totals: Floats
+    step: Floats
+
+
+@lru_cache(maxsize=16)
+def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
+    known = tuple(MassAxis.of(same.scales, feature) for feature in range(len(same.scales.quantizers)))
+    sizes = np.array([axis.low.size for axis in known], np.int64)
+    most, count = int(sizes.max(initial=0)), sizes.size
+    axes = _Axes(
+        np.zeros((count, most + 1)),
+        sizes,
+        np.zeros((count, most)),
+        np.zeros((count, most)),
+        np.zeros((count, TOTALS, most + 1)),
+        np.array([axis.step for axis in known], np.float64),
+    )
+    for feature, axis in enumerate(known):
+        axes.mass[feature, : axis.mass.size], axes.totals[feature, :, : axis.mass.size] = axis.mass, axis.totals
+        axes.low[feature, : axis.low.size], axes.high[feature, : axis.low.size] = axis.low, axis.high
+    return axes, known
+
+
+@lru_cache(maxsize=512)
+def _clause(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
+    """A clause and what it leaves of two features, in the order in which `told` takes it."""
+    known, program = _axes(same)[1], program_of(clause)
+    anything = isinstance(clause, AllOf) and not clause.parts
+    kind = told.ANYTHING if anything else told.LEAF if isinstance(clause, Leaf) else told.OTHER
+    ranges = [bins.on_axis(known[leaf.feature], leaf.ranges) for leaf in program.leaves]
+    cuts = [
+        (program.leaves.index(leaf), *cut)
+        for leaf in leaves_of(clause)
+        for cut in bins.cuts_of(known[leaf.feature], leaf.ranges)
+    ]
+    own = reachable(clause, feature).ranges
+    return (
+        kind,
+        program.steps,
+        program.demanded,
+        np.array([leaf.feature for leaf in program.leaves], np.int64),
+        np.array([leaf.nulls for leaf in program.leaves], np.bool_),
+        np.append(0, np.cumsum([len(each) for each in ranges])).astype(np.int64),
+        np.concatenate([np.empty((0, 2)), *ranges]),
+        np.array(cuts, np.float64).reshape(-1, 4),
+        feature,
+        _others(clause, feature),
+        bins.on_axis(known[feature], own),
+        *_ends(own),
+        other,
+        np.empty(0, np.int64) if other < 0 else _others(clause, other),
+        np.empty((0, 2)) if other < 0 else bins.on_axis(known[other], reachable(clause, other).ranges),
+        feature < other,
+    )
+
+
+def _others(clause: Clause, feature: int) -> Integers:
+    """The steps of what a clause demands of other features, its leaves numbered as those of the clause are."""
+    numbers = {leaf: number for number, leaf in enumerate(program_of(clause).leaves)}
+    known, steps = len(numbers), steps_of(parted(clause, feature)[1], numbers)
+    assert len(numbers) == known, "what is demanded of other features is among the leaves of the clause"
+    return np.array(steps, np.int64)
+
+
+def _ends(ranges: Ranges) -> tuple[float, float]:
+    return (ranges[0][0], ranges[-1][1]) if ranges else (-np.inf, np.inf)
+
+
+def tell(
+    asked: tuple[Statistic, ...],
+    clause: Clause,
+    scales: Scales,
+    features: Sequence[int],
+    strata: Strata,
+    covers: Covers,
+    slots: Slots,
+    likely: bool,
+) -> dict[Statistic, Told]:
+    """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
+
+    Nothing where one of the groups has no path at all. Cost: that of each statistic by itself, without the calls.
+    """
+    topic = topic_of(asked)
+    if topic is None:
+        return {}
+    same, place = Same(scales), strata.shared_place
+    given: tuple[Any, ...] = (
+        *_clause(same, clause, topic.feature, topic.other),
+        *_axes(same)[0],
+        *(np.array(features), strata.starts, strata.ends, strata.tilt, strata.counts, strata.codes),
+        *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, NOWHERE if place is None else place),
+        *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
+        *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
+        *(slots.offset, slots.paths, slots.days_cut),
+    )
+    heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
+    if not heard:
+        return {}
+    each = zip(topic.statistics, topic.positions, strict=True)
+    return {asked: _told(found[at], likely and asked.function not in _ENDS) for asked, at in each}
+
+
+def _position(asked: Statistic, shares: list[float | None]) -> int:
+    if (share := _share(asked)) is not None:
+        return told.QUANTILES + shares.index(share)
+    positions = {
+        "count": told.COUNT,
+        "mean": told.MEAN,
+        "sum": told.SUM,
+        "var": told.VARIANCE,
+        "std": told.DEVIATION,
+        "correlation": told.CORRELATION,
+    }
+    return positions[asked.function]
+
+
+def _told(numbers: Floats, likely: bool) -> Told:
+    return numbers[0], (numbers[1], numbers[2]) if likely else None

@@ -1,0 +1,543 @@
+"""Told: all that paths tell of one feature, and how it goes with another, in one call of machine code.
+
+What `estimate` and `sampled` compute when they are asked, statistic by statistic, is put together here from the same
+functions, for the questions that most are: one condition, statistics of one feature, groups that have paths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synopsis.query import influences, intervals, mixtures, slices, weighing
+from synopsis.query.sampled import STEADY
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Floats, Integers, Positions
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Flags
+from synopsis.sketch.tilts import Tilts
+
+#: Statistics by position; quantiles follow. Of each: estimate, low and high at 95%.
+COUNT, MEAN, SUM, VARIANCE, DEVIATION, CORRELATION, QUANTILES = range(7)
+
+#: Kinds of clauses: none, a single leaf, any other.
+ANYTHING, LEAF, OTHER = range(3)
+
+
+@compiled
+def _arange(size: int) -> Positions:
+    found = np.empty(size, np.int32)
+    for each in range(size):
+        found[each] = each
+    return found
+
+
+@compiled
+def _ones(size: int) -> Floats:
+    found = np.empty(size)
+    for each in range(size):
+        found[each] = 1.0
+    return found
+
+
+@compiled
+def _flags(size: int, flag: bool) -> Flags:
+    found = np.empty(size, np.bool_)
+    for each in range(size):
+        found[each] = flag
+    return found
+
+
+@compiled
+def _corrected(
+    counts: Integers,
+    codes: Codes,
+    stratum: Integers,
+    covered: Floats,
+    whole: Integers,
+    kept: Integers,
+    column: Positions,
+    many: Positions,
+    slot: Positions,
+    weight: Floats,
+    in_all: Floats,
+) -> Floats:
+    """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
+    expected = weighing.counted(counts, stratum, covered)
+    if not weight.size:
+        return expected
+    usual = np.empty(stratum.size)
+    for each in range(stratum.size):
+        usual[each] = STEADY * whole[each] / max(kept[each], 1)
+    return weighing.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all)
+
+
+@compiled
+def _row(features: Integers, feature: int) -> int:
+    """Where a feature stands among those that are opened."""
+    for row in range(features.size):
+        if features[row] == feature:
+            return row
+    return -1
+
+
+@compiled
+def _kept(table: Floats) -> Floats:
+    """A table without what is below nothing."""
+    found = np.empty(table.shape)
+    for slot in range(table.shape[0]):
+        for each in range(table.shape[1]):
+            found[slot, each] = max(table[slot, each], 0.0)
+    return found
+
+
+@compiled
+def _lumps(
+    cuts: Floats,
+    tables: Floats,
+    leaf_features: Integers,
+    features: Integers,
+    mass: Floats,
+    sizes: Integers,
+    starts: Codes,
+    stops: Codes,
+    tilt: Tilts,
+    stratum: Integers,
+    codes: Codes,
+    column: Positions,
+    slot: Positions,
+    weight: Floats,
+    worth: Floats,
+) -> Floats:
+    """Ends of the condition's ranges x live paths: rows that are on either side of an end, nobody knows."""
+    found = np.empty((cuts.shape[0], column.size))
+    for cut in range(cuts.shape[0]):
+        leaf = int(cuts[cut, 0])
+        feature = leaf_features[leaf]
+        row = _row(features, feature)
+        axis = mass[feature, : sizes[feature] + 1]
+        open_part = slices.between(starts[row], stops[row], tilt[row], stratum, axis, cuts[cut, 1], cuts[cut, 2])
+        for number in range(open_part.shape[0]):
+            for each in range(open_part.shape[1]):
+                open_part[number, each] = cuts[cut, 3] * open_part[number, each]
+        amount = weighing.lumped(open_part, tables[leaf], codes[row], column, slot, weight, worth)
+        for path in range(column.size):
+            found[cut, path] = amount[path]
+    return found
+
+
+@compiled
+def _leaf_shares(tables: Floats, counts: Integers, rows: Integers, stratum: Integers, whole: Integers) -> Floats:
+    """Leaves x slots: the share of rows that satisfy each, by the exact counts."""
+    found = np.empty((tables.shape[0], stratum.size))
+    for leaf in range(tables.shape[0]):
+        for slot in range(stratum.size):
+            held = 0.0
+            for each in range(tables.shape[2]):
+                held += counts[rows[leaf], stratum[slot], each] * tables[leaf, slot, each]
+            found[leaf, slot] = held / whole[slot]
+    return found
+
+
+@compiled
+def _alone(steps: Integers, shares: Floats) -> Floats:
+    """Slots: the share of rows that satisfy a clause, given that of its leaves, of independent features."""
+    found, stack = np.empty(shares.shape[1]), np.empty(max(steps.size, 1))
+    for slot in range(shares.shape[1]):
+        top, stack[0] = 0, 1.0
+        for step in steps:
+            if step >= 0:
+                stack[top] = shares[step, slot]
+                top += 1
+                continue
+            parts, is_all, product = (-step - 1) >> 1, (-step - 1) & 1 == 0, 1.0
+            for part in range(top - parts, top):
+                product *= stack[part] if is_all else 1.0 - stack[part]
+            top -= parts
+            stack[top] = product if is_all else 1.0 - product
+            top += 1
+        found[slot] = stack[0]
+    return found
+
+
+@compiled
+def _unseen(alone: Floats, rows: Floats, begin: int, end: int, paths: int) -> float:
+    """Rows of a group that satisfy a clause though no path does, as `Estimates._unseen` has them."""
+    expected = total = 0.0
+    for slot in range(begin, end):
+        expected, total = expected + rows[slot] * alone[slot], total + rows[slot]
+    return expected / (1.0 + expected * paths / total) if expected > 0.0 else 0.0
+
+
+@compiled
+def _independent(expected: Floats, alone: Floats) -> Floats:
+    """Slots x (bins and absent): rows where what is demanded of others has nothing to do with them."""
+    found = np.empty(expected.shape)
+    for slot in range(expected.shape[0]):
+        for each in range(expected.shape[1]):
+            found[slot, each] = expected[slot, each] * alone[slot]
+    return found
+
+
+@compiled
+def _correlated(
+    one_mass: Floats,
+    two_mass: Floats,
+    one_mean: Floats,
+    two_mean: Floats,
+    begin: int,
+    end: int,
+    one: float,
+    two: float,
+    one_variance: float,
+    two_variance: float,
+) -> float:
+    """The correlation of features that vary together from stratum to stratum only, for all that is known."""
+    bins, total, mx, my, covariance = one_mass.shape[1], 0.0, 0.0, 0.0, 0.0
+    weight, x, y = np.empty(end - begin), np.empty(end - begin), np.empty(end - begin)
+    for slot in range(begin, end):
+        first = second = one_away = two_away = 0.0
+        for each in range(bins):
+            first, second = first + one_mass[slot, each], second + two_mass[slot, each]
+            one_away += one_mass[slot, each] * (one_mean[slot, each] - one)
+            two_away += two_mass[slot, each] * (two_mean[slot, each] - two)
+        at, weight[slot - begin] = slot - begin, min(first, second)
+        x[at], y[at] = one_away / max(first, 1e-300), two_away / max(second, 1e-300)
+        total, mx, my = total + weight[at], mx + weight[at] * x[at], my + weight[at] * y[at]
+    if not (total > 0.0 and one_variance * two_variance > 0.0):
+        return np.nan
+    for at in range(weight.size):
+        covariance += weight[at] * (x[at] - mx / total) * (y[at] - my / total)
+    return float(min(max(covariance / total / np.sqrt(one_variance * two_variance), -1.0), 1.0))
+
+
+@compiled
+def _put(found: Floats, statistic: int, estimate: Floats, low: Floats, high: Floats) -> None:
+    """Write down a statistic of every group."""
+    for group in range(estimate.size):
+        found[statistic, 0, group] = estimate[group]
+        found[statistic, 1, group] = low[group] if low.size else np.nan
+        found[statistic, 2, group] = high[group] if low.size else np.nan
+
+
+@compiled
+def tell(
+    wanted: Flags,
+    shares: Floats,
+    likely: bool,
+    # the clause
+    kind: int,
+    steps: Integers,
+    demanded: Integers,
+    leaf_features: Integers,
+    leaf_nulls: Flags,
+    leaf_offset: Integers,
+    leaf_ranges: Floats,
+    cuts: Floats,
+    # what it leaves of both features
+    one: int,
+    one_others: Integers,
+    one_ranges: Floats,
+    lowest: float,
+    highest: float,
+    two: int,
+    two_others: Integers,
+    two_ranges: Floats,
+    first: bool,
+    # mass axes
+    mass: Floats,
+    sizes: Integers,
+    low: Floats,
+    high: Floats,
+    totals: Floats,
+    step: Floats,
+    # strata
+    features: Integers,
+    starts: Codes,
+    stops: Codes,
+    tilt: Tilts,
+    counts: Integers,
+    codes: Codes,
+    ordinal: Integers,
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    place: Integers,
+    # covers
+    day: Integers,
+    share: Floats,
+    day_begins: Integers,
+    lean: Floats,
+    lean_start: Integers,
+    # slots
+    stratum: Integers,
+    whole: Integers,
+    kept: Integers,
+    begin: Integers,
+    end: Integers,
+    rows: Floats,
+    slots: Integers,
+    in_scope: Integers,
+    days_cut: Integers,
+) -> tuple[bool, Floats]:
+    """Whether every group has paths, and if so, statistics x (estimate, low, high at 95%) x groups.
+
+    Where none of them satisfies the clause, features are taken to be independent: `others` are the steps of what is
+    demanded of features but the one.
+    Without `likely` there are no intervals. Features: `one`, which all statistics are of, and `two`, with which it
+    correlates, if any; it is the `first` of both or not.
+    """
+    groups, bins = slots.size - 1, starts.shape[2]
+    found = np.empty((QUANTILES + shares.size, 3, groups))
+    covered, partly, cut = np.empty(rows.size), False, False
+    for slot in range(rows.size):
+        covered[slot] = rows[slot] / whole[slot]
+        partly = partly or covered[slot] != 1.0
+    for group in range(groups):
+        cut = cut or days_cut[group] > 0
+    total = weighing.added(rows, slots)
+    days = (day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots)
+    column, slot_of, weight, part, at_place, paths = weighing.paths_of(
+        *days, in_scope, kept, covered, total, cut, lean, lean_start, place
+    )
+    for group in range(groups):
+        if paths[group + 1] == paths[group]:
+            return False, found
+    reach = influences.reaches(weight, part, paths, in_scope, total)
+    edge = np.zeros(groups)
+    if cut:
+        edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins)
+
+    # the clause
+    tables = np.empty((leaf_features.size, rows.size, bins + 1))
+    leaf_rows = np.empty(leaf_features.size, np.int64)
+    for leaf in range(leaf_features.size):
+        feature = leaf_features[leaf]
+        leaf_rows[leaf] = _row(features, feature)
+        row, ranges = leaf_rows[leaf], leaf_ranges[leaf_offset[leaf] : leaf_offset[leaf + 1]]
+        axis = mass[feature, : sizes[feature] + 1]
+        table = slices.shares(
+            starts[row], stops[row], tilt[row], stratum, axis, ranges, 1.0 if leaf_nulls[leaf] else 0.0
+        )
+        for number in range(table.shape[0]):
+            for each in range(table.shape[1]):
+                tables[leaf, number, each] = table[number, each]
+    which, live = _arange(column.size), paths
+    alive, live_column, live_slot, live_weight, live_mass = which, column, slot_of, weight, weight
+    held, once, twice = _ones(column.size), np.empty(0), np.empty(0)
+    if kind == ANYTHING:
+        worths = weighing.worths(weight, paths)
+    else:
+        numbers, real, live, worths = weighing.alive(
+            steps, tables, leaf_rows, demanded, codes, which, column, slot_of, weight, paths
+        )
+        alive, live_column, live_slot = numbers[0], numbers[1], numbers[2]
+        live_weight, held, live_mass, once, twice = real[0], real[1], real[2], real[3], real[4]
+    heard_by, all_heard = _flags(groups, True), True
+    for group in range(groups):
+        heard_by[group] = worths[0, group] > 0.0
+        all_heard = all_heard and heard_by[group]
+    leaf_shares = np.empty((0, 0))
+    if not all_heard:
+        leaf_shares = _leaf_shares(tables, counts, leaf_rows, stratum, whole)
+    lumps = np.empty((0, 0))
+    if likely and cuts.shape[0]:
+        own = (starts, stops, tilt, stratum, codes, live_column, live_slot, live_weight, live_mass)
+        lumps = _lumps(cuts, tables, leaf_features, features, mass, sizes, *own)
+
+    # how lucky paths were, where exact counts tell
+    nobody, none, no_table = np.empty(0, np.int32), np.empty(0), np.empty((0, 0))
+    nowhere = np.zeros(groups + 1, np.int64)
+    unlucky = (nobody, nobody, nobody, none, none, none, nowhere)
+    luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
+    if partly and kind != OTHER:
+        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start)
+    known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4])
+    row, axis = _row(features, one), mass[one, : sizes[one] + 1]
+    expected = weighing.counted(counts[row], stratum, covered)
+    untouched = _corrected(counts[row], codes[row], *known) if exact else expected
+
+    # the count
+    count = total if kind == ANYTHING else worths[0].copy()
+    if not all_heard and kind == OTHER:
+        alone = _alone(steps, leaf_shares)
+        for group in range(groups):
+            if not heard_by[group]:
+                count[group] = _unseen(alone, rows, slots[group], slots[group + 1], paths[group + 1] - paths[group])
+    counted_low, counted_high = none, none
+    skew, met, leaf_row = np.zeros(groups), no_table, 0
+    if kind == LEAF:
+        leaf_row, met = leaf_rows[0], tables[0]
+        of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known)
+        count = weighing.weighed(of_leaf, met, slots, 1.0)
+        skew = weighing.weighed(of_leaf, met, slots, -1.0)
+    if likely and kind == ANYTHING:
+        counted_low, counted_high = np.empty(groups), np.empty(groups)
+        for group in range(groups):
+            counted_low[group], counted_high[group] = max(count[group] - edge[group], 0.0), count[group] + edge[group]
+    elif likely and (wanted[COUNT] or wanted[SUM]):
+        of_luck = luck if kind == LEAF else unlucky
+        counted_low, counted_high = influences.of_count(
+            met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
+            alive, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
+        )  # fmt: skip
+        for group in range(groups):
+            if kind == OTHER and not heard_by[group]:
+                counted_low[group] = 0.0
+    _put(found, COUNT, count, counted_low, counted_high)
+
+    # the numbers of the feature
+    one_tables = slices.measured(starts[row], stops[row], tilt[row], stratum, axis, totals[one], one_ranges)
+    is_counted, heard = _flags(groups, exact), _flags(groups, True)
+    summed = _kept(untouched) if exact else no_table
+    if not exact and not all_heard:
+        summed = _independent(expected, _alone(one_others, leaf_shares))
+        for group in range(groups):
+            heard[group], is_counted[group] = heard_by[group], not heard_by[group]
+    masses, size, average, variance = weighing.numbered(
+        one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
+    )
+    if kind == LEAF and not exact:
+        value = weighing.sums(size, average, heard, count, worths[0])
+    else:
+        value = weighing.sums(size, average, np.empty(0, np.bool_), none, none)
+    deviation = np.empty(groups)
+    for group in range(groups):
+        deviation[group] = np.sqrt(variance[group])
+    own_luck = luck if exact else unlucky
+    uncovered = np.empty(rows.size if exact else 0)
+    for slot in range(uncovered.size):
+        uncovered[slot] = 1.0 - covered[slot]
+    about: tuple[Any, ...] = (
+        reach,
+        alive,
+        live_slot,
+        live_weight,
+        held,
+        worths[1],
+        once,
+        twice,
+        lumps,
+        part,
+        at_place,
+        slots,
+        paths,
+        live,
+    )
+    given: tuple[Any, ...] = (
+        one_tables, size, average, variance, expected, codes[row], live_column,
+        own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
+    )  # fmt: skip
+    ends = (low[one, : sizes[one]], high[one, : sizes[one]])
+    least, most = none, none
+    if likely and (wanted[MEAN] or wanted[SUM] or wanted[VARIANCE] or not all_heard):
+        least, most = slices.extremes(
+            starts[row],
+            stops[row],
+            stratum,
+            slots,
+            ends[0],
+            ends[1],
+            counts[row],
+            covered,
+            one_tables[0],
+            lowest,
+            highest,
+        )
+    mixture, at = (none, none, none, nowhere), np.empty((shares.size, 2, groups))
+    if shares.size:
+        flat = slices.pieces(starts[row], stops[row], tilt[row], stratum, axis, slots, masses, one_ranges)
+        mixture = mixtures.running(*flat)
+        for turn in range(shares.size):
+            spot = mixtures.valued(*mixture, axis, *ends, step[one], shares[turn])
+            for group in range(groups):
+                at[turn, 0, group], at[turn, 1, group] = spot[0, group], spot[1, group]
+    halves, skews = np.empty((influences.QUANTILE + shares.size, groups)), np.empty((0, 0))
+    if likely:
+        skews = np.empty(halves.shape)
+        for turn in range(halves.shape[0]):
+            statistic, rank, left = min(turn, influences.QUANTILE), 0.0, no_table
+            if statistic == influences.AVERAGE and not (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
+                continue
+            if statistic == influences.TOTAL and not (wanted[SUM] and kind == ANYTHING):
+                continue
+            if statistic == influences.VARIANCE and not wanted[VARIANCE]:
+                continue
+            if statistic == influences.QUANTILE:
+                rank = shares[turn - influences.QUANTILE]
+                if not 0.0 < rank < 1.0:
+                    continue
+                left = slices.below(
+                    starts[row], stops[row], tilt[row], stratum, axis, slots, at[turn - influences.QUANTILE, 0]
+                )
+            half, off = influences.of_numbers(statistic, rank, left, *given, *about)
+            for group in range(groups):
+                halves[turn, group], skews[turn, group] = half[group], off[group]
+    mean_low, mean_high = none, none
+    if likely and (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
+        half, off = halves[influences.AVERAGE], skews[influences.AVERAGE]
+        mean_low, mean_high = intervals.average(size, average, half, off, least, most, heard)
+    _put(found, MEAN, average, mean_low, mean_high)
+    sum_low, sum_high = none, none
+    if likely and wanted[SUM] and kind == ANYTHING:
+        half, off = halves[influences.TOTAL], skews[influences.TOTAL]
+        sum_low, sum_high = intervals.plain_total(size, average, value, half, off, edge, heard)
+    elif likely and wanted[SUM]:
+        sum_low, sum_high = intervals.total_of(
+            size, average, value, count, counted_low, counted_high, mean_low, mean_high
+        )
+    if sum_low.size and not exact and not all_heard:
+        any_low, any_high = intervals.unheard_total(size, value, counted_high, least, most)
+        for group in range(groups):
+            if not heard[group]:
+                sum_low[group], sum_high[group] = any_low[group], any_high[group]
+    _put(found, SUM, value, sum_low, sum_high)
+    var_low, var_high, std_low, std_high = none, none, none, none
+    if likely and wanted[VARIANCE]:
+        half, off = halves[influences.VARIANCE], skews[influences.VARIANCE]
+        var_low, var_high = intervals.variance(size, variance, half, off, least, most, heard)
+        std_low, std_high = intervals.roots(var_low, var_high, deviation)
+    _put(found, VARIANCE, variance, var_low, var_high)
+    _put(found, DEVIATION, deviation, std_low, std_high)
+    for turn in range(shares.size):
+        wide_low, wide_high = none, none
+        if likely and 0.0 < shares[turn] < 1.0:
+            half, off = halves[influences.QUANTILE + turn], skews[influences.QUANTILE + turn]
+            wide_low, wide_high = mixtures.around(
+                *mixture, axis, ends[0], ends[1], step[one], shares[turn], half, off, at[turn, 1], heard, least, most
+            )
+        _put(found, QUANTILES + turn, at[turn, 1], wide_low, wide_high)
+
+    # how it goes with another feature
+    if two >= 0:
+        other, axis = _row(features, two), mass[two, : sizes[two] + 1]
+        two_tables = slices.measured(starts[other], stops[other], tilt[other], stratum, axis, totals[two], two_ranges)
+        exact = kind == ANYTHING or (kind == LEAF and leaf_features[0] == two)
+        is_counted = _flags(groups, exact)
+        summed = _kept(_corrected(counts[other], codes[other], *known)) if exact else no_table
+        if not exact and not all_heard:
+            summed = _independent(weighing.counted(counts[other], stratum, covered), _alone(two_others, leaf_shares))
+            for group in range(groups):
+                is_counted[group] = not heard_by[group]
+        other_masses, _, second_average, other_variance = weighing.numbered(
+            two_tables, summed, is_counted, codes[other], live_column, live_slot, live_mass, slots, live
+        )
+        x, y = (row, other) if first else (other, row)
+        x_tables, y_tables = (one_tables, two_tables) if first else (two_tables, one_tables)
+        x_mean, y_mean = (average, second_average) if first else (second_average, average)
+        both = (codes[x], codes[y], x_tables, y_tables, x_mean, y_mean, live_column)
+        pair = influences.paired(*both, live_slot, live_mass, live)
+        r = intervals.correlated(pair[1], pair[2], pair[3])
+        for group in range(groups):
+            if not heard_by[group]:
+                ends_of = (slots[group], slots[group + 1], average[group], second_average[group])
+                r[group] = _correlated(
+                    masses, other_masses, one_tables[1], two_tables[1], *ends_of, variance[group], other_variance[group]
+                )
+        r_low, r_high = none, none
+        if likely:
+            half = influences.of_pair(r, pair, *both, *about)
+            r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
+        _put(found, CORRELATION, r, r_low, r_high)
+    return True, found
