@@ -484,7 +484,9 @@ class Numbers:
             errors = self._errors(influences.TOTAL)
             low, high = intervals.plain_total(*own, *errors, whole.sample.edge, self._heard)
         else:
-            low, high = intervals.total_of(*own, whole.count(), *whole.count_p95(), *self.average_p95)
+            held = self.count if whole._exact(self.feature) else whole._live.total
+            ends = (*whole.count_p95(), *self.average_p95)
+            low, high = intervals.total_of(*own, whole.count(), *ends, held, whole._live.worth)
         if not self._all_heard:
             least, most = intervals.unheard_total(self.count, self.sum, whole.count_p95()[1], *self._extremes)
             low, high = np.where(self._heard, low, least), np.where(self._heard, high, most)

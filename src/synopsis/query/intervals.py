@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.query.inference import NORMAL
 from synopsis.query.values import CERTAIN, EXACT, HEURISTIC, P95
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
@@ -75,13 +76,21 @@ def total_of(
     rows_high: Floats,
     mean_low: Floats,
     mean_high: Floats,
+    held: Floats,
+    worth: Floats,
 ) -> tuple[Floats, Floats]:
-    """Of sums: a count of rows times a mean, whose errors have little to do with each other."""
+    """Of sums: a count of rows times a mean, whose errors have little to do with each other.
+
+    And times the share of rows that have a value: of the rows that are `held`, as paths tell that are worth so many.
+    """
     low, high = np.zeros(count.size), np.zeros(count.size)
     for group in range(count.size):
         if count[group] > 0.0:
             fewer, more = abs(rows_low[group] - rows[group]), abs(rows_high[group] - rows[group])
             fewer, more = fewer / rows[group], more / rows[group]
+            lacking = max(held[group] - count[group], 0.0) / count[group] / max(worth[group], 1.0)
+            absent = NORMAL * np.sqrt(lacking * max(1.0 - worth[group] / max(rows[group], 1.0), 0.0))
+            fewer, more = np.hypot(fewer, absent), np.hypot(more, absent)
             away = max(abs(mean_low[group] - mean[group]), abs(mean_high[group] - mean[group])) * count[group]
             if total[group] < 0.0:
                 fewer, more = more, fewer

@@ -485,8 +485,9 @@ def tell(
         sum_low, sum_high = intervals.plain_total(size, average, value, half, off, edge, heard)
     elif likely and wanted[SUM]:
         sum_low, sum_high = intervals.total_of(
-            size, average, value, count, counted_low, counted_high, mean_low, mean_high
-        )
+            size, average, value, count, counted_low, counted_high, mean_low, mean_high,
+            size if exact else worths[0], worths[1],
+        )  # fmt: skip
     if sum_low.size and not exact and not all_heard:
         any_low, any_high = intervals.unheard_total(size, value, counted_high, least, most)
         for group in range(groups):

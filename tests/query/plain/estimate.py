@@ -891,6 +891,10 @@ class Numbers:
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
         low, high = (abs(each - whole.count()) / whole.count() for each in whole.count_p95())
+        held = self.count if whole._exact(self.feature) else float(whole._mass.sum())
+        lacking = max(held - self.count, 0.0) / self.count / max(whole._worth, 1.0)
+        absent = NORMAL * math.sqrt(lacking * max(1.0 - whole._worth / max(whole.count(), 1.0), 0.0))
+        low, high = math.hypot(low, absent), math.hypot(high, absent)
         mean = max(abs(each - self.average) for each in self.average_p95) * self.count
         down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
         return within(self.sum, self.sum - down, self.sum + up)
