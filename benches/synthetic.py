@@ -9,6 +9,10 @@ synthetic rows, 10%, 20% and 100% as many. Every set is a Parquet file first. Er
 that were held back; sets and forests have the same five seeds, so differences are paired. How lucky the one sketch was
 with its paths is not in their standard error.
 
+As it comes, Spark's forest looks at one of three features at a node, drawn by chance; a node that draws rain where it
+never rained is a leaf. That chance outweighs what rows are like, so the two sets of 10% are learnt from a second time
+by forests that look at every feature. The bar is that of the first.
+
 What learns from what was chosen before anything was measured, after the paper (temperature from visibility, humidity
 and precipitation): in Brazil temperature from humidity, rain and radiation (which the sky lets through); in Beijing
 temperature from fine dust (which takes the sight), dew point and rain; in the United States the day's lowest
@@ -54,6 +58,7 @@ LEARNT = {
     "beijing": ("TEMP", ("PM25", "DEWP", "RAIN")),
     "brazil": ("temp_c", ("rh", "precip_mm", "rad_kjm2")),
 }
+EVERY = ", every feature"  #: of the forests that look at all features at every node
 SETS = {
     "original": (None, 1.0),
     "sample 10%": ("sample", 0.1),
@@ -61,6 +66,8 @@ SETS = {
     "synthetic 10%": ("synthetic", 0.1),
     "synthetic 20%": ("synthetic", 0.2),
     "synthetic 100%": ("synthetic", 1.0),
+    f"sample 10%{EVERY}": ("sample", 0.1),
+    f"synthetic 10%{EVERY}": ("synthetic", 0.1),
 }
 
 
@@ -95,13 +102,17 @@ def main() -> int:
         figures[name] = measured(name, options.seeds)
         shown(name, figures[name])
         write_results("synthetic", {"figures": figures, "met": is_met(figures)})
-    differences = {name: found["difference_10%"] for name, found in figures.items()}
-    words = ", ".join(
-        f"{name} {found['mean']:+.2%} (standard error {found['standard_error']:.2%})"
-        for name, found in differences.items()
-    )
-    print(bar(is_met(figures), f"10% synthetic against the 10% sample: {words}"))
+    print(f"10% synthetic against the 10% sample, every feature: {in_words(figures, 'difference_10%_every_feature')}")
+    print(bar(is_met(figures), f"10% synthetic against the 10% sample: {in_words(figures, 'difference_10%')}"))
     return 0
+
+
+def in_words(figures: dict[str, Any], which: str) -> str:
+    """Differences of all data sets."""
+    found = {name: numbers[which] for name, numbers in figures.items()}
+    return ", ".join(
+        f"{name} {each['mean']:+.2%} (standard error {each['standard_error']:.2%})" for name, each in found.items()
+    )
 
 
 def is_met(figures: dict[str, Any]) -> bool:
@@ -129,17 +140,23 @@ def measured(name: str, seeds: int) -> dict[str, Any]:
             for each, (kind, share) in SETS.items():
                 rows = made(kind, share, train, sketch, seed)
                 pq.write_table(rows, place / "set.parquet", compression="zstd")
-                learn(name, place, seed, found[each])
-    rivals = np.array(found["sample 10%"].rmse), np.array(found["synthetic 10%"].rmse)
-    relative = (rivals[1] - rivals[0]) / rivals[0].mean()
-    error = float(relative.std(ddof=1) / np.sqrt(relative.size)) if relative.size > 1 else 0.0
+                learn(name, place, seed, "all" if each.endswith(EVERY) else "auto", found[each])
     return {
         "learnt": LEARNT[name][0],
         "from": list(LEARNT[name][1]),
         "sets": {each: numbers.figures() for each, numbers in found.items()},
-        "difference_10%": {"mean": float(relative.mean()), "standard_error": error},
+        "difference_10%": difference(found["sample 10%"], found["synthetic 10%"]),
+        "difference_10%_every_feature": difference(found[f"sample 10%{EVERY}"], found[f"synthetic 10%{EVERY}"]),
         "fidelity": fidelity,
     }
+
+
+def difference(sample: Measured, synthetic: Measured) -> dict[str, float]:
+    """By how much the error of synthetic rows is larger, as a share of that of the sample."""
+    rivals = np.array(sample.rmse), np.array(synthetic.rmse)
+    relative = (rivals[1] - rivals[0]) / rivals[0].mean()
+    error = float(relative.std(ddof=1) / np.sqrt(relative.size)) if relative.size > 1 else 0.0
+    return {"mean": float(relative.mean()), "standard_error": error}
 
 
 def made(kind: str | None, share: float, train: pa.Table, sketch: Any, seed: int) -> pa.Table:
@@ -152,8 +169,8 @@ def made(kind: str | None, share: float, train: pa.Table, sketch: Any, seed: int
     return train.take(np.sort(np.random.default_rng(seed).choice(train.num_rows, size, replace=False)))
 
 
-def learn(name: str, place: Path, seed: int, numbers: Measured) -> None:
-    """Load a set, train on it, and look at the rows held back."""
+def learn(name: str, place: Path, seed: int, looks_at: str, numbers: Measured) -> None:
+    """Load a set, train on it, and look at the rows held back; `looks_at` is how many features a node looks at."""
     target, predictors = LEARNT[name]
     spark = session.session()
     assemble = VectorAssembler(inputCols=list(predictors), outputCol="predictors")
@@ -171,7 +188,13 @@ def learn(name: str, place: Path, seed: int, numbers: Measured) -> None:
     train.count()
     loaded = time.perf_counter()
     forest = RandomForestRegressor(
-        featuresCol="predictors", labelCol=target, numTrees=TREES, maxDepth=DEPTH, seed=seed, cacheNodeIds=True
+        featuresCol="predictors",
+        labelCol=target,
+        numTrees=TREES,
+        maxDepth=DEPTH,
+        featureSubsetStrategy=looks_at,
+        seed=seed,
+        cacheNodeIds=True,
     )
     model = forest.fit(train)
     numbers.load_s.append(loaded - begun)

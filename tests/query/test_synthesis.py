@@ -44,6 +44,20 @@ def test_marginals_missing_values_and_places_are_those_of_the_rows(sketch):
     assert days.size == 30
 
 
+def test_paths_of_a_place_are_drawn_alike_whatever_their_day():
+    """Days have all the same rows, but not the same paths: were they weighed by day, days would be drawn alike."""
+    paths = PATHS.to_arrow()
+    drawn = PATHS.synthesize(rows=10 * paths.num_rows, seed=3)
+    (when, lat), (day, own) = columns(drawn, "time", "lat"), columns(paths, "day", "lat")
+    known, kept = np.unique(np.stack((own, day.astype("datetime64[D]").astype(float))), axis=1, return_counts=True)
+    found, rows = np.unique(np.stack((lat, when.astype("datetime64[D]").astype(float))), axis=1, return_counts=True)
+    february = known[1] >= np.datetime64("2024-02-01", "D").astype(float)  # months have bins of their own
+    place = np.unique(np.stack((known[0], february)), axis=1, return_inverse=True)[1].reshape(-1)
+    assert kept.min() < kept.max()
+    assert np.array_equal(known, found)
+    assert rows == pytest.approx(kept * (np.bincount(place, rows) / np.bincount(place, kept))[place], abs=2)
+
+
 def test_features_go_together_as_they_do_in_the_rows():
     table = EVERY.synthesize(rows=ROWS, seed=2)
     values = np.stack(columns(table, "temp", "rain", "half"))
