@@ -46,6 +46,7 @@ def world(seed: int) -> tuple[Strata, Scales, np.ndarray, np.ndarray | None]:
     kept = random.random(count) < random.choice([0.0, 0.02, 0.2, 1.0])
     codes = scales.codes(values[:, order])
     strata = fitted(scales, place[order], day[order] // 100, day[order], codes, kept, BINS)
+    strata = replace(strata, even=seed % 4 < 2)
     if seed % 2:
         strata = replace(strata, run_place=np.arange(strata.run_place.size))
     covered = random.choice([0.0, 0.3, 1.0], strata.day_rows.size, p=random.dirichlet(np.ones(3)))

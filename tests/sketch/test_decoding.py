@@ -59,7 +59,7 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(seed: int, bins: in
             if found is not None:
                 assert wanted is not None
                 for name in Strata.__dataclass_fields__:
-                    one, other = getattr(found, name), getattr(wanted, name)
+                    one, other = (np.asarray(getattr(each, name)) for each in (found, wanted))
                     assert one.dtype == other.dtype, name
                     np.testing.assert_array_equal(one, other, err_msg=name)
 

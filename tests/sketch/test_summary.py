@@ -191,7 +191,9 @@ def strata_of(summary):
             one = strata.take(slice(at, at + 1))
             place = tuple(zip(summary.latitude[one.run_place], summary.longitude[one.run_place], strict=True))
             arrays = ((each.name, getattr(one, each.name)) for each in fields(one) if each.name != "run_place")
-            found.append((place, int(one.period[0]), tuple((name, array.tobytes()) for name, array in arrays)))
+            found.append(
+                (place, int(one.period[0]), tuple((name, np.asarray(array).tobytes()) for name, array in arrays))
+            )
     return sorted(found)
 
 

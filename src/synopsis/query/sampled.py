@@ -157,7 +157,7 @@ class Sample:
         """
         slots, covers, place = self.slots, self._covers, self.strata.shared_place
         known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any()))
-        leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place)
+        leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place, self.strata.even)
         return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
 
     @cached_property
@@ -193,7 +193,7 @@ class Sample:
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
             return self.no_luck
-        known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start)
+        known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start, self.strata.even)
         return Luck(*weighing.luck_of(*(*self._given, *known)))
 
     @cached_property

@@ -169,6 +169,7 @@ def tell(
         *_axes(same)[0],
         *(np.array(features), strata.starts, strata.ends, strata.tilt, strata.counts, strata.codes),
         *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, NOWHERE if place is None else place),
+        strata.even,
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),

@@ -264,6 +264,7 @@ def tell(
     day_rows: Integers,
     day_kept: Integers,
     place: Integers,
+    even: bool,
     # covers
     day: Integers,
     share: Floats,
@@ -299,7 +300,7 @@ def tell(
     total = weighing.added(rows, slots)
     days = (day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots)
     column, slot_of, weight, part, at_place, paths = weighing.paths_of(
-        *days, in_scope, kept, covered, total, cut, lean, lean_start, place
+        *days, in_scope, kept, covered, total, cut, lean, lean_start, place, even
     )
     for group in range(groups):
         if paths[group + 1] == paths[group]:
@@ -352,7 +353,7 @@ def tell(
     unlucky = (nobody, nobody, nobody, none, none, none, nowhere)
     luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
     if partly and kind != OTHER:
-        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start)
+        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even)
     known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4])
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
     expected = weighing.counted(counts[row], stratum, covered)

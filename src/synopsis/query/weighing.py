@@ -84,27 +84,35 @@ def _path_starts(day_kept: Integers) -> Integers:
 
 
 @compiled
-def _scale(day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, begin: int, end: int) -> float:
-    """By how much a path stands for rows on days without a path as well."""
+def _beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> float:
+    """What a path stands for beside others of its stratum: where paths come at even steps of time, as much as any.
+
+    How many of these a day has goes with the hours that they are of. Otherwise a day's rows are shared by its paths.
+    """
+    return 1.0 if even else day_rows[day] / max(day_kept[day], 1)
+
+
+@compiled
+def _scale(
+    day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, begin: int, end: int, even: bool
+) -> float:
+    """By how much more a path stands for rows, so that those in scope are stood for, those of days without one, too."""
     wanted = stood_for = 0.0
     for each in range(begin, end):
         if share[each] > 0.0:
-            own = day_rows[day[each]] * share[each]
-            wanted += own
-            if day_kept[day[each]] > 0:
-                stood_for += own
+            wanted += day_rows[day[each]] * share[each]
+            stood_for += day_kept[day[each]] * _beside(day_rows, day_kept, day[each], even) * share[each]
     return wanted / stood_for if stood_for > 0.0 else 0.0
 
 
 @compiled
-def _scale_of_all(day_rows: Integers, day_kept: Integers, begin: int, end: int) -> float:
+def _scale_of_all(day_rows: Integers, day_kept: Integers, begin: int, end: int, even: bool) -> float:
     """The same of all days of a stratum."""
-    wanted = stood_for = 0
+    wanted = stood_for = 0.0
     for where in range(begin, end):
         wanted += day_rows[where]
-        if day_kept[where] > 0:
-            stood_for += day_rows[where]
-    return wanted / stood_for if stood_for > 0 else 0.0
+        stood_for += day_kept[where] * _beside(day_rows, day_kept, where, even)
+    return wanted / stood_for if stood_for > 0.0 else 0.0
 
 
 @compiled
@@ -126,6 +134,7 @@ def paths_of(
     lean: Floats,
     lean_start: Integers,
     place: Integers,
+    even: bool,
 ) -> tuple[Positions, Positions, Floats, Floats, Positions, Integers]:
     """Paths of days in scope: column, slot, weight; part of its day in scope, where days are cut; place, if given.
 
@@ -144,12 +153,12 @@ def paths_of(
     for group in range(offset.size - 1):
         first, reached = to, 0.0
         for slot in range(offset[group], offset[group + 1]):
-            scale = _scale(day_rows, day_kept, day, share, begin[slot], end[slot])
+            scale = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
             for each in range(begin[slot], end[slot]):
                 where = day[each]
                 if not (day_kept[where] and share[each] > 0.0 and day_rows[where] > 0):
                     continue
-                own = day_rows[where] * share[each] / day_kept[where] * scale
+                own = _beside(day_rows, day_kept, where, even) * share[each] * scale
                 for path in range(day_kept[where]):
                     column[to], number[to] = starts[where] + path, slot
                     weight[to] = own * lean[lean_start[each] + path] if lean.size else own
@@ -163,9 +172,9 @@ def paths_of(
             to = first
             for slot in range(offset[group], offset[group + 1]):
                 left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
-                scale = _scale_of_all(day_rows, day_kept, left, right)
+                scale = _scale_of_all(day_rows, day_kept, left, right, even) * covered[slot]
                 for where in range(left, right):
-                    own = day_rows[where] * covered[slot] / max(day_kept[where], 1) * scale
+                    own = _beside(day_rows, day_kept, where, even) * scale
                     for path in range(day_kept[where]):
                         column[to], number[to], weight[to] = starts[where] + path, slot, own
                         reached += own
@@ -197,6 +206,7 @@ def luck_of(
     covered: Floats,
     lean: Floats,
     lean_start: Integers,
+    even: bool,
 ) -> tuple[Positions, Positions, Positions, Floats, Floats, Floats, Integers]:
     """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
     many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
@@ -223,16 +233,17 @@ def luck_of(
             entry[: right - left] = -1
             for each in range(begin[slot], end[slot]):
                 entry[day[each] - left] = each
-            inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot])
-            outer = _scale_of_all(day_rows, day_kept, left, right)
+            inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
+            outer = _scale_of_all(day_rows, day_kept, left, right, even)
             unseen = 1.0 - kept[slot] / whole[slot]
             for where in range(left, right):
                 own, each, more = day_kept[where], entry[where - left], 0.0
                 if not own:
                     continue
-                less = day_rows[where] / own * outer
+                beside = _beside(day_rows, day_kept, where, even)
+                less = beside * outer
                 if each >= 0 and share[each] > 0.0:
-                    more = day_rows[where] * share[each] / own * inner
+                    more = beside * share[each] * inner
                 leans = lean.size > 0 and each >= 0
                 for path in range(own if leans else 1):
                     found = more * lean[lean_start[each] + path] if leans else more

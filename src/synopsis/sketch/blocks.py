@@ -7,7 +7,7 @@ the frames of the features asked for are opened.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -115,9 +115,12 @@ def opened_within(
     chosen: NDArray[np.bool_],
     first_day: int,
     last_day: int,
+    *,
+    even: bool = False,
 ) -> Strata | None:
     """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
 
+    `even` says whether their paths come at even steps of time.
     Cost: proportional to the bytes of the frames that are opened.
     """
     needed = contexts.needed(set(features))
@@ -146,7 +149,7 @@ def opened_within(
     )
     if not found[0].size:
         return None
-    strata = Strata(*found)
+    strata = replace(Strata(*found), even=even)
     vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
     return strata
 

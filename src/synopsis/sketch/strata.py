@@ -63,6 +63,7 @@ class Strata:
     day_rows: Integers  #: days: rows
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
+    even: bool = False  #: whether paths come at even steps of their place's time
 
     @property
     def bins(self) -> int:
@@ -139,6 +140,7 @@ class Strata:
             day_rows=self.day_rows[days],
             day_kept=self.day_kept[days],
             codes=self.codes[:, paths],
+            even=self.even,
         )
 
     @classmethod
@@ -155,6 +157,7 @@ class Strata:
             **{name: chained(name) for name in ("day_rows", "day_kept")},
             **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
             run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
+            even=all(part.even for part in parts),
         )
 
 

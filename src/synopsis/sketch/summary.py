@@ -61,6 +61,11 @@ class PathLayout:
         """Whether places are cells, and latitude, longitude and time of day further features of a path."""
         return self.place_bits is not None
 
+    @property
+    def even(self) -> bool:
+        """Whether paths come at even steps of the time of their place."""
+        return self.regular and not self.moving
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
@@ -204,7 +209,8 @@ class Summary:
         looked_at = [self.blocks[each] for each in decoding.touched(chosen, *self._reach).tolist()]
         if not looked_at:
             return None
-        return blocks.opened_within(looked_at, self.contexts, features, chosen, first_day, last_day)
+        days = (first_day, last_day)
+        return blocks.opened_within(looked_at, self.contexts, features, chosen, *days, even=self.layout.even)
 
     @cached_property
     def _reach(self) -> tuple[Integers, Integers]:

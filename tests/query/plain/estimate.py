@@ -71,13 +71,18 @@ class _Days(NamedTuple):
     rows: Floats  #: that are wanted
     kept: Integers
     first: Integers  #: the first path
+    part: Floats  #: of the day that is wanted
+    even: bool
 
     def weights(self, strata: int) -> Floats:
-        """What a path of each day stands for: the day's rows, and its part of those on days without a path."""
-        wanted = np.bincount(self.stratum, self.rows, strata)
-        stood_for = np.bincount(self.stratum, self.rows * (self.kept > 0), strata)
+        """What a path of each day stands for: all of a stratum alike where they come at even steps, or the day's rows.
+
+        And its part of the rows on days without a path.
+        """
+        own = self.part if self.even else self.rows / np.maximum(self.kept, 1)
+        wanted, stood_for = (np.bincount(self.stratum, each, strata) for each in (self.rows, self.kept * own))
         scale = np.divide(wanted, stood_for, out=np.zeros(strata), where=stood_for > 0)
-        return np.asarray(self.rows / np.maximum(self.kept, 1) * scale.take(self.stratum))
+        return np.asarray(own * scale.take(self.stratum))
 
     def paths(self, weight: Floats) -> _Paths:
         """The paths of these days, and of each the weight that is given by day."""
@@ -131,7 +136,7 @@ class Estimates:
         stratum = np.repeat(np.arange(self._which.size), lengths[self._chosen])
         self._part = covered[within]
         kept, rows = strata.day_kept[within], strata.day_rows[within] * self._part
-        self._days = _Days(stratum, rows, kept, self._first_paths(within))
+        self._days = _Days(stratum, rows, kept, self._first_paths(within), self._part, strata.even)
         self._rows = np.bincount(stratum, rows, self._which.size)
         self._covered = self._rows / self._whole
 
@@ -197,7 +202,7 @@ class Estimates:
         strata, which = self._strata, self._positions
         stratum = np.repeat(np.arange(self._which.size), np.diff(strata.day_offset)[self._chosen])
         rows = strata.day_rows[which].astype(np.float64)
-        return _Days(stratum, rows, strata.day_kept[which], self._first_paths(which))
+        return _Days(stratum, rows, strata.day_kept[which], self._first_paths(which), np.ones(rows.size), strata.even)
 
     @property
     def _silent(self) -> bool:
