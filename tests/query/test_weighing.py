@@ -114,3 +114,18 @@ def test_pairs_know_the_means_of_rows_that_have_both() -> None:
     pair = found._pair(0, 2)
     assert pair.mean_x == pytest.approx(found.also(positive(Not(IsNull(2)))).of(0).average, rel=0.05)
     assert pair.mean_y == pytest.approx(found.of(2).average, rel=0.05)
+
+
+def test_paths_at_even_steps_weigh_alike_and_others_by_the_rows_of_their_day() -> None:
+    day = np.repeat(np.arange(10), 24)
+    values = np.arange(240.0)[None]
+    kept = np.arange(240) % 5 == 0  # four or five a day
+    scales = Scales.fit(values)
+    whole = fitted(scales, np.zeros_like(day), np.zeros_like(day), day, scales.codes(values), kept, BINS)
+    covered = np.where(np.arange(10) < 7, 1.0, 0.0)
+    for even in (True, False):
+        strata = replace(whole, even=even)
+        weight = Sample(strata, scales, (0,), Covers.whole(covered, None, strata.day_kept)).paths.weight
+        by_day = np.repeat(24 / strata.day_kept[:7], strata.day_kept[:7])
+        assert np.allclose(weight, 7 * 24 / strata.day_kept[:7].sum() if even else by_day)
+        assert weight.sum() == pytest.approx(7 * 24)
