@@ -161,28 +161,11 @@ class _Block:
         )
         self._which, self._mass = found.standing_for()  # paths, or days where there are none
         self._of_paths = bool(self._mass.any())
-        if self._of_paths:
-            self._mass = self._evened(self._mass)
-        else:
+        if not self._of_paths:
             self._mass = covered.share * strata.day_rows
             self._which = np.flatnonzero(self._mass)
             self._mass = self._mass[self._which] * (found.count() / max(self._mass.sum(), 1e-300))
         self.mass = float(self._mass.sum())
-
-    def _evened(self, mass: Floats) -> Floats:
-        """Rows that paths stand for, not day by day but all those of a place and stratum alike.
-
-        Paths are kept at an even pace, whatever the day. Of a day with few of them each would stand for many rows, and
-        which hours they are of goes with how few they are: nights would come out rarer than they are. Cost:
-        proportional to the paths and days.
-        """
-        strata = self._strata
-        day = np.repeat(np.arange(strata.day_kept.size), strata.day_kept)[self._which]
-        even = mass * strata.day_kept[day] / strata.day_rows[day]
-        stratum, place = np.searchsorted(strata.day_offset, day, side="right") - 1, strata.day_place[day]
-        begins = (np.diff(stratum, prepend=-1) != 0) | (np.diff(place, prepend=-1) != 0)
-        group = np.cumsum(begins) - 1
-        return np.asarray(even * (np.bincount(group, mass) / np.maximum(np.bincount(group, even), 1e-300))[group])
 
     def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
         """So many of all rows that are drawn from this block, from one number on."""
