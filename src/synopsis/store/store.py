@@ -235,14 +235,20 @@ class Store:
                 for version in range(int(table.version()), -1, -1):  # it may have been overtaken already
                     if file.name in _names(DeltaTable(place, version=version)):
                         return version
-        raise BadTarget(f"other builds kept changing {self.place}; nothing was added, try again when they are done")
+        raise self._kept_changing()
+
+    def _kept_changing(self) -> BadTarget:
+        return BadTarget(f"other builds kept changing {self.place}; nothing was added, try again when they are done")
 
     def add_rejects(self, files: Sequence[Written]) -> int:
         """Append rejected rows; returns a version that holds them. Invisible until `commit` names their attempt."""
-        table = DeltaTable(self.rejects_place)
-        _write(table, files, [], {}, "append")
-        table.update_incremental()
-        return int(table.version())
+        for _ in range(_TRIES):
+            table = DeltaTable(self.rejects_place)
+            with contextlib.suppress(CommitFailedError):  # another build made the table just now
+                _write(table, files, [], {}, "append")
+                table.update_incremental()
+                return int(table.version())
+        raise self._kept_changing()
 
     def commit(
         self,
