@@ -1,4 +1,4 @@
-"""Do intervals at 95% hold in 95 of 100 questions, from six months of everything to a cell for a week?
+"""Do intervals at 95% hold in 95 of 100 questions, from everything to a cell for a week?
 
     python benches/intervals.py [--questions 300] [--only brazil] [--share 0.1]
 
