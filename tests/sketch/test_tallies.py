@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synopsis.grid import geohash
+from synopsis.sketch import tallies
 from synopsis.sketch.scales import ABSENT
-from synopsis.sketch.tallies import DAY_US, Tallies, periods
+from synopsis.sketch.tallies import DAY_US, Tallies, numbered, periods
 
 #: Few places, so that parts share some; zeros of both signs are one place, and bits of negative numbers lie far apart.
 LATITUDES = np.array([0.0, -0.0, -33.5, 51.25, 51.25, 90.0, -90.0])
@@ -117,3 +118,28 @@ def test_a_period_begins_with_its_first_month(day, months):
     date = np.datetime64(day, "D")
     month = int(date.astype("datetime64[M]").astype(np.int64))
     assert periods(np.array([day * DAY_US]), months)[0] == month // months
+
+
+@given(st.data(), st.sampled_from([2, 50, 10**6, 2**62]), st.sampled_from([2, 50, 2**62]))
+def test_pairs_are_numbered_alike_whether_they_lie_close_or_far_apart(data, wide, deep):
+    count = data.draw(st.integers(0, 40))
+    first, second = (
+        np.array(data.draw(st.lists(st.integers(-size, size), min_size=count, max_size=count)), np.int64)
+        for size in (wide, deep)
+    )
+    (one, two), number = numbered(first, second)
+    assert list(zip(one.tolist(), two.tolist(), strict=True)) == sorted(
+        set(zip(first.tolist(), second.tolist(), strict=True))
+    )
+    assert np.array_equal(one[number], first)
+    assert np.array_equal(two[number], second)
+
+
+@given(rows=all_rows())
+def test_places_of_one_hash_are_told_apart(rows):
+    mixing, tallies._ODD = tallies._ODD, 0  # latitude does not count any more
+    try:
+        clashing = Tallies.of(*rows)
+    finally:
+        tallies._ODD = mixing
+    same(clashing, Tallies.of(*rows))

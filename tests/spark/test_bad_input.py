@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import synopsis as syn
 from synopsis import cli
 from synopsis.core.errors import EmptySource, RowsRejected
 from synopsis.core.spec import Spec
+from synopsis.spark.observations import observations
+from synopsis.spark.sources import located, opened
 from synopsis.testing.rows import Rows
 from synopsis.testing.strategies import close
 
@@ -85,6 +88,15 @@ def test_bad_rows_are_set_aside_with_their_reasons_and_bad_values_are_missing(tm
     assert by_reason["no time"]["lat"] == 1.0
     (batch,) = db.info()["batches"]
     assert (batch["rejected"], batch["missing"]) == (dict(reasons), report.missing)
+
+
+def test_accepted_rows_are_those_with_no_reason_against_them(spark: SparkSession) -> None:
+    with opened(spark, located(with_bad_rows())) as source:
+        observed = observations(source, SPEC)
+        plain = observed.frame.where("reason = 0").drop("reason").orderBy("instant_us", "latitude", "longitude")
+        found = observed.accepted.orderBy("instant_us", "latitude", "longitude")
+        assert found.toArrow() == plain.toArrow()
+        assert found.count() == len(GOOD)
 
 
 def test_a_strict_build_refuses_them_and_leaves_nothing(tmp_path: Path) -> None:

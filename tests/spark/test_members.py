@@ -176,3 +176,11 @@ def test_grains_tell_of_places_and_of_times() -> None:
     assert members._grain(counts, 10_000_000).grain == "geohash 2 x 1d"
     assert members._grain(counts, 100_000).grain == "geohash 1 x 1d"
     assert members._grain(counts, 1).grain == "1-bit cell x 1000y"
+
+
+def test_buckets_too_short_for_the_time_that_rows_span_are_not_tried() -> None:
+    grains = grains_from(Layout((), 20, "1h"))
+    month_us, century_us = 30 * DAY_US, 36_524 * DAY_US
+    assert members._worthwhile(grains, 0, month_us) == grains
+    assert {each.bucket for each in members._worthwhile(grains, 0, century_us)} == {"1mo", "1q", "1y", "1000y"}
+    assert {each.bucket for each in members._worthwhile(grains, -(2**62), 2**62)} == {"1000y"}

@@ -60,7 +60,8 @@ class Meetings:
         first, last = (np.full(cell.size, end) for end in (np.iinfo(np.int64).max, np.iinfo(np.int64).min))
         np.minimum.at(first, span, day)
         np.maximum.at(last, span, day)
-        joint = [grain.joint(feature)[fine[feature]] for feature in range(len(grain.starts))]
+        joint = [grain.joint(feature)[fine[feature]].astype(np.int32) for feature in range(len(grain.starts))]
+        span = span.astype(np.int32 if cell.size * max(grain.sizes, default=0) ** 2 < 2**31 else np.int64)
         frames = []
         for one, height in enumerate(grain.sizes):
             met = [np.zeros((cell.size, height * width), np.bool_) for width in grain.sizes[one + 1 :]]

@@ -26,6 +26,12 @@ PERIODS = (1, 3, 6, 12, 24, 48, EVERYTHING)
 #: Fine codes, absent among them.
 SYMBOLS = 256
 
+#: Keys are numbered by a table that has up to so many places for each of them.
+_DENSE = 4
+
+#: Odd numbers without a pattern, to mix bits with.
+_GOLDEN, _ODD = np.uint64(0x9E3779B97F4A7C15), 0x2545F4914F6CDD1D
+
 
 @dataclass(frozen=True)
 class Tallies:
@@ -175,8 +181,18 @@ def _groups(latitude: Floats, longitude: Floats, region_bits: int | None) -> Int
 
 
 def periods(local_us: Integers, months: int) -> Integers:
-    """The period of each instant of local time: so many months, counted from 1970."""
-    return local_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64) // months
+    """The period of each instant of local time: so many months, counted from 1970. The calendar is asked by days."""
+    if not local_us.size:
+        return local_us
+    day = local_us // DAY_US
+    first, last = int(day.min()), int(day.max())
+    if last - first < local_us.size:
+        return _periods(np.arange(first, last + 1), months)[day - first]
+    return _periods(day, months)
+
+
+def _periods(day: Integers, months: int) -> Integers:
+    return np.asarray(day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) // months)
 
 
 def _in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> NDArray[np.intp]:
@@ -187,17 +203,45 @@ def _in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> N
     """
     if not timed:
         return np.lexsort((*codes, local_us, run))
-    mixed = np.zeros(local_us.size, np.uint64)
+    order = _by_two(run, local_us)
+    same = (np.diff(run[order]) == 0) & (np.diff(local_us[order]) == 0)
+    if same.any():  # hardly ever at stations
+        among = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        rows = order[among]
+        order[among] = rows[np.lexsort((_mixed(codes[:, rows]), local_us[rows], run[rows]))]
+    return order
+
+
+def _by_two(first: Integers, second: Integers) -> NDArray[np.intp]:
+    """The order by one number and then by another; one sort where both together make a number."""
+    if not first.size:
+        return np.empty(0, np.intp)
+    low, least = int(first.min()), int(second.min())
+    width = int(second.max()) - least + 1
+    if (int(first.max()) - low + 1) * width < 2**62:
+        return np.argsort((first - low) * width + (second - least))
+    return np.lexsort((second, first))
+
+
+def _mixed(codes: Codes) -> NDArray[np.uint64]:
+    """A number for the codes of each row, as if by chance."""
+    mixed = np.zeros(codes.shape[1], np.uint64)
     for row in codes:
-        mixed = (mixed ^ row) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ row) * _GOLDEN
         mixed ^= mixed >> np.uint64(32)
-    return np.lexsort((mixed, local_us, run))
+    return mixed
 
 
 def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:
     """The different positions, sorted by latitude and longitude, and which of them each is."""
     # Zero has two signs and one place.
-    (lat_key, lon_key), number = numbered((latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64))
+    lat_bits, lon_bits = (latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64)
+    with np.errstate(over="ignore"):
+        _, number = _unique(lat_bits * np.int64(_ODD) ^ lon_bits)
+    lat_key, lon_key = (np.empty(int(number.max(initial=-1)) + 1, np.int64) for _ in range(2))
+    lat_key[number], lon_key[number] = lat_bits, lon_bits
+    if not (np.array_equal(lat_key[number], lat_bits) and np.array_equal(lon_key[number], lon_bits)):
+        (lat_key, lon_key), number = numbered(lat_bits, lon_bits)  # two places of one hash
     lat, lon = lat_key.view(np.float64), lon_key.view(np.float64)
     order = np.lexsort((lon, lat))
     rank = np.empty(order.size, np.int64)
@@ -221,7 +265,13 @@ def numbered(first: Integers, second: Integers) -> tuple[tuple[Integers, Integer
 
 
 def _unique(keys: Integers) -> tuple[Integers, Integers]:
-    """As np.unique with its inverse, by hashing: there are few different keys among many."""
+    """As np.unique with its inverse: by a table where keys lie close together, else by hashing the few among many."""
+    low, high = (int(keys.min()), int(keys.max())) if keys.size else (0, -1)
+    if high - low < _DENSE * keys.size:
+        beyond = keys - low
+        seen = np.zeros(high - low + 1, np.bool_)
+        seen[beyond] = True
+        return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[beyond]
     encoded = pa.array(keys).dictionary_encode()
     found = encoded.dictionary.to_numpy()
     order = np.argsort(found)

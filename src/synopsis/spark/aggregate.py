@@ -41,16 +41,19 @@ class Outcome:
     rows: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
-    watermark_us: int | None = None
+    first_us: int | None = None
+    last_us: int | None = None
 
     def __add__(self, other: Outcome) -> Outcome:
-        marks = [mark for mark in (self.watermark_us, other.watermark_us) if mark is not None]
+        firsts = [each for each in (self.first_us, other.first_us) if each is not None]
+        lasts = [each for each in (self.last_us, other.last_us) if each is not None]
         return Outcome(
             self.files + other.files,
             self.rows + other.rows,
             _added(self.rejected, other.rejected),
             _added(self.missing, other.missing),
-            max(marks, default=None),
+            min(firsts, default=None),
+            max(lasts, default=None),
         )
 
 
@@ -64,7 +67,7 @@ def pivots(observed: Observations, rows: int = 2_000) -> list[float]:
     Rounded to a few bits: most columns hold float32 or short decimals, and then the shifted values have few bits too,
     and the sums of their squares are almost always exact.
     """
-    head = observed.frame.where("reason = 0").selectExpr(*(f"value_{k}" for k in range(len(observed.features))))
+    head = observed.accepted.selectExpr(*(f"value_{k}" for k in range(len(observed.features))))
     means = [pa.compute.mean(column).as_py() or 0.0 for column in head.limit(rows).toArrow().columns]
     return [float(pivot) for pivot in _short(np.array(means), bits=8)]
 
@@ -102,29 +105,25 @@ def write_strands(observed: Observations, layout: Layout, place: str, attempt: s
 def strand_counts(observed: Observations, layouts: Sequence[Layout]) -> dict[Layout, int]:
     """About how many strands each layout would have. One pass for the distinct strands of the finest one."""
     finest = max(layouts, key=lambda layout: layout.bits)
-    rows = observed.frame.where("reason = 0")
-    keys = (
-        expressions.with_cell(rows, finest.bits)
-        .select(
-            "cell",
-            *(
-                expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone).alias(layout.bucket)
-                for layout in layouts
-                if layout.bits == finest.bits
-            ),
-        )
-        .distinct()
-    )
+    return counted(expressions.with_cell(observed.accepted, finest.bits), layouts, finest.bits)
+
+
+def counted(rows: DataFrame, layouts: Sequence[Layout], bits: int) -> dict[Layout, int]:
+    """About how many strands each layout would have, of rows that have a `cell` of so many bits and an `instant_us`."""
+    spans = {layout.bucket: layout for layout in layouts}.values()
+    keys = rows.select(
+        "cell",
+        *(expressions.bucket(sf.col("instant_us"), each.span, each.timezone).alias(each.bucket) for each in spans),
+    ).distinct()
     # Sketches of hashes, each a column of bytes: approx_count_distinct keeps hundreds of columns, and plans for ever.
-    counts = keys.agg(
+    hashes = keys.select(
         *(
-            sf.hll_sketch_estimate(
-                sf.hll_sketch_agg(
-                    sf.xxhash64(sf.shiftright("cell", finest.bits - layout.bits), sf.col(layout.bucket)), _COUNT_BITS
-                )
-            )
-            for layout in layouts
+            sf.xxhash64(sf.shiftright("cell", bits - layout.bits), sf.col(layout.bucket)).alias(f"strand_{at}")
+            for at, layout in enumerate(layouts)
         )
+    )
+    counts = hashes.agg(
+        *(sf.hll_sketch_estimate(sf.hll_sketch_agg(name, _COUNT_BITS)) for name in hashes.columns)
     ).first()
     return {layout: int(count) for layout, count in zip(layouts, counts or (), strict=True)}
 
@@ -187,7 +186,7 @@ def _again(observed: Observations, layout: Layout, lost: pa.Table) -> DataFrame:
     columns |= {f"pivot_{k}": pa.array(pivot[:, k]) for k in range(count)}
     wanted = sf.broadcast(spark.createDataFrame(pa.table(columns)))
     bucket = expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone)
-    accepted = observed.frame.where("reason = 0").withColumn("bucket_again", bucket)
+    accepted = observed.accepted.withColumns({"bucket_again": bucket, "reason": sf.lit(0)})
     keyed = expressions.with_cell(accepted, layout.bits, "cell_again")
     joined = keyed.join(wanted, ["cell_again", "bucket_again"])
     again = _groups(observed, layout, [f"pivot_{k}" for k in range(count)], joined)
@@ -244,10 +243,11 @@ def _write_strands(
 
 
 def _counts(batch: pa.RecordBatch, layout: Layout) -> Outcome:
-    """Accepted and rejected rows, bad values and the latest instant of some groups."""
+    """Accepted and rejected rows, bad values, and between which instants some groups lie."""
     cell, rows, bad = (batch[name].to_numpy() for name in ("cell", "rows", "bad"))
     accepted = cell >= 0
-    last = batch["last_us"].filter(pa.array(accepted)).to_numpy()  # rows set aside have no instant
+    # Rows set aside have no instant.
+    first, last = (batch[name].filter(pa.array(accepted)).to_numpy() for name in ("first_us", "last_us"))
     by_reason = {reason: int(rows[cell == -code].sum()) for code, reason in REASONS.items()}
     by_feature = {
         feature: int(rows[accepted & ((bad >> bit) & 1 == 1)].sum()) for bit, feature in enumerate(layout.features)
@@ -257,6 +257,7 @@ def _counts(batch: pa.RecordBatch, layout: Layout) -> Outcome:
         int(rows[accepted].sum()),
         {reason: count for reason, count in by_reason.items() if count},
         {feature: count for feature, count in by_feature.items() if count},
+        int(first.min()) if first.size else None,
         int(last.max()) if last.size else None,
     )
 

@@ -61,7 +61,7 @@ class Adding:
 
     def batch(self, outcome: Outcome) -> Batch:
         """What the commit remembers."""
-        return Batch(self.name, outcome.rows, outcome.rejected, outcome.missing, outcome.watermark_us)
+        return Batch(self.name, outcome.rows, outcome.rejected, outcome.missing, outcome.last_us)
 
     def rejects(self) -> tuple[Written, ...]:
         """Write the rows that are set aside."""
@@ -94,12 +94,14 @@ class Adding:
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def gathered(self, state: State | None) -> Members | None:
+    def gathered(self, state: State | None, found: Outcome) -> Members | None:
         """The members of the batch's spans; None where the sketch keeps none, which it then never will."""
         if self.spec.entity is None or (state is not None and state.members_version is None):
             return None
         with self.watched("gathering members"):
-            return members.gathered(self.observed, self.spec, self.spec.memory)
+            assert found.first_us is not None
+            assert found.last_us is not None
+            return members.gathered(self.observed, self.spec, self.spec.memory, found.first_us, found.last_us)
 
     def all_members(self, state: State | None, new: Members | None) -> Members | None:
         """The members of all batches, within their share of the budget."""

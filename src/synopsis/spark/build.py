@@ -27,7 +27,7 @@ from synopsis.spark import session as sessions
 from synopsis.spark.batches import Adding, check_spec, repeated
 from synopsis.spark.observations import observations
 from synopsis.spark.sources import Source, located, opened
-from synopsis.spark.stranding import add_strands
+from synopsis.spark.stranding import add_strands, planned
 from synopsis.spark.summarising import Summarising, add_summary
 from synopsis.store.files import Written, new_attempt
 from synopsis.store.store import Store
@@ -88,14 +88,16 @@ def _added(adding: Adding) -> Report:
             with adding.watched("planning"):
                 found = paths.statistics(adding.observed)
             rejected = adding.accepted(found.outcome)
-            gathered = adding.gathered(state)
+            gathered = adding.gathered(state, found.outcome)
             made = Summarising.planned(adding, found, gathered, summary)
             if made is not None:
                 report, committed = add_summary(made, rejected)
-                return report
+            else:
+                report, committed = add_strands(adding, state, planned(adding, gathered), gathered)
         else:
-            gathered = adding.gathered(state)
-        report, committed = add_strands(adding, state, gathered)
+            layout = state.layout if state else planner.promised(adding.spec)
+            assert layout is not None
+            report, committed = add_strands(adding, state, layout)
         return report
     finally:
         store.discard(adding.attempt, committed, was_there=was_there)

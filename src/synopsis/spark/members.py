@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,8 +28,8 @@ from synopsis.sketch.members import (
 )
 from synopsis.sketch.moments import Comoments, Moments
 from synopsis.sketch.strands import Cells, Strands
-from synopsis.spark import expressions
-from synopsis.spark.aggregate import strand_counts
+from synopsis.spark import expressions, jobs
+from synopsis.spark.aggregate import counted
 from synopsis.spark.observations import Observations
 
 #: Spans that the driver takes at the most, and bytes of each at the least.
@@ -37,30 +38,43 @@ _MOST_SPANS, _SPAN_BYTES = 4096, 150
 #: Bytes of a mark at the least, and marks that the driver takes at the most.
 _MARK_BYTES, _MOST_MARKS = 1.0, 4_000_000
 
-_EXTENTS = ("latitude", "longitude", "instant_us")
+#: Spark sorts all rows of an aggregate by its keys from so many keys on, if they are aggregated by objects.
+_MANY_SPANS = {"spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2 * _MOST_SPANS)}
+
+_EXTENTS, _ENDS = ("latitude", "longitude", "instant_us"), ("min", "max")
 _KEYS = ("cell", "bucket", "rows", "min_instant_us", "max_instant_us")
 _BOX = ("min_latitude", "min_longitude", "max_latitude", "max_longitude")
 
 
-def gathered(observed: Observations, spec: Spec, memory: int) -> Members | None:
+def gathered(observed: Observations, spec: Spec, memory: int, first_us: int, last_us: int) -> Members | None:
     """The members of all spans, with as many spans as fit their share of the budget; None without entities or room.
 
-    Three passes over places, times and entities; the driver sees a few thousand spans and the marks that fit.
+    One pass over places, times and entities, between whose instants all rows lie, for the visits; all else is made of
+    these. The driver sees a few thousand spans and the marks that fit.
     """
-    room = int(memory * SHARE)
     if spec.entity is None:
         return None
-    layout = _grain(strand_counts(observed, grains_from(replace(planner.finest(spec), features=()))), room)
-    rows = _keyed(observed, layout, spec)
+    grains = _worthwhile(grains_from(replace(planner.finest(spec), features=())), first_us, last_us)
+    visits = _visits(observed, grains[0]).persist()
+    try:
+        with jobs.settings(visits.sparkSession, _MANY_SPANS):
+            return _united(visits, spec.entity, grains, int(memory * SHARE))
+    finally:
+        visits.unpersist()
+
+
+def _united(visits: DataFrame, entity: str, grains: Sequence[Layout], room: int) -> Members | None:
+    """The members of all spans, from all visits."""
+    keys = visits.select(sf.col("place").alias("cell"), sf.col("min_instant_us").alias("instant_us"))
+    layout = _grain(counted(keys, grains, grains[0].bits), room)
+    rows = _keyed(visits, layout, grains[0].bits)
     table = _spans(rows)
     if not table.num_rows:
         return None
     spans = _strands(table, layout)
     samples = [small_sample(frame) for frame in table["samples"].to_pylist()]
     counts, places = ([small_count(frame) for frame in table[name].to_pylist()] for name in ("counts", "places"))
-    whole = Members(
-        spans, spec.entity, 5 * spec.precision, Frames.of(counts), Frames.of(places), Frames.of(samples), None
-    )
+    whole = Members(spans, entity, grains[0].bits, Frames.of(counts), Frames.of(places), Frames.of(samples), None)
     if _has_room_for_marks(whole, room):
         whole = replace(whole, marks=Marks.of(_hashes(rows, spans)))
     return whole.within(room)
@@ -86,21 +100,43 @@ def _grain(counts: dict[Layout, int], room: int) -> Layout:
     return max([each for each, spans in counts.items() if spans <= most] or [coarsest], key=worth_of)
 
 
-def _keyed(observed: Observations, layout: Layout, spec: Spec) -> DataFrame:
-    """Every accepted row with its span, its finest cell and its entity."""
-    bits = 5 * spec.precision
-    rows = expressions.with_cell(observed.frame.where("reason = 0"), bits, "place")
-    return rows.select(
-        sf.shiftright("place", bits - layout.bits).alias("cell"),
-        expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone).alias("bucket"),
+def _worthwhile(grains: Sequence[Layout], first_us: int, last_us: int) -> list[Layout]:
+    """The grains without buckets so short that between two instants there are more than spans may be; coarsest last."""
+    longest = max(grains, key=lambda each: each.span.nominal_s).bucket
+
+    def may_serve(layout: Layout) -> bool:
+        return (last_us - first_us) / 1e6 <= layout.span.nominal_s * _MOST_SPANS or layout.bucket == longest
+
+    return [each for each in grains if may_serve(each)]
+
+
+def _visits(observed: Observations, finest: Layout) -> DataFrame:
+    """Every entity in every cell and bucket of the finest grain: how often, and between which ends."""
+    rows = expressions.with_cell(observed.accepted, finest.bits, "place")
+    keyed = rows.select(
         *("place", "entity", "latitude", "longitude", "instant_us"),
+        expressions.bucket(sf.col("instant_us"), finest.span, finest.timezone).alias("bucket"),
+    )
+    return keyed.groupBy("place", "bucket", "entity").agg(
+        sf.expr("count(1) AS rows"),
+        *(sf.expr(f"{end}({column}) AS {end}_{column}") for column in _EXTENTS for end in _ENDS),
+    )
+
+
+def _keyed(visits: DataFrame, layout: Layout, bits: int) -> DataFrame:
+    """Every visit with its span."""
+    return visits.withColumns(
+        {
+            "cell": sf.shiftright("place", bits - layout.bits),
+            "bucket": expressions.bucket(sf.col("min_instant_us"), layout.span, layout.timezone),
+        }
     )
 
 
 def _spans(rows: DataFrame) -> pa.Table:
     grouped = rows.groupBy("cell", "bucket").agg(
-        sf.count(sf.lit(1)).alias("rows"),
-        *(sf.expr(f"{end}({column}) AS {end}_{column}") for column in _EXTENTS for end in ("min", "max")),
+        sf.sum("rows").alias("rows"),
+        *(sf.expr(f"{end}({end}_{column}) AS {end}_{column}") for column in _EXTENTS for end in _ENDS),
         sf.hll_sketch_agg("entity", COUNT_BITS).alias("counts"),
         sf.hll_sketch_agg("place", COUNT_BITS).alias("places"),
         sf.theta_sketch_agg("entity", SAMPLE_BITS).alias("samples"),

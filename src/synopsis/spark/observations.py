@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 
 from pyspark.sql import Column, DataFrame, Window
@@ -54,6 +55,14 @@ class Observations:
     source: DataFrame  #: the rows as they came, with the reason beside them
     reason: str  #: the name of that column, which no column of the source has
     features: tuple[str, ...]
+    _checked: DataFrame
+    _good: Column
+    _columns: tuple[Column, ...]
+
+    @cached_property
+    def accepted(self) -> DataFrame:
+        """The rows with no reason against them, without that column: cheaper than `frame`, which asks for each."""
+        return self._checked.where(self._good).select(*self._columns)
 
     def rejected(self) -> DataFrame:
         """The rows set aside: the code of the reason, and the row as JSON."""
@@ -94,15 +103,11 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
     if isinstance(times.kind, st.FractionalType) and not times.is_text:
         has_time = has_time & ~sf.isnan(time)
     readable = instant_us.isNotNull() if times.unit is None else read.isNotNull()
-    reason = _reason(latitude, longitude, instant_us, has_time, readable)
+    good = _good(latitude, longitude, instant_us)
+    reason = _reason(good, latitude, longitude, instant_us, has_time, readable)
     source = prepared.withColumn(f"{mark}reason", reason)
-    accepted = sf.col(f"{mark}reason") == 0
-    columns = [
-        sf.when(accepted, latitude).alias("latitude"),
-        sf.when(accepted, longitude).alias("longitude"),
-        sf.when(accepted, instant_us).alias("instant_us"),
-        sf.col(f"{mark}reason").alias("reason"),
-    ]
+    wheres = {"latitude": latitude, "longitude": longitude, "instant_us": instant_us}
+    columns = []
     for position, feature in enumerate(spec.features):
         value = _number(opened, feature)
         finite = sf.abs(value) <= LARGEST  # false for NaN, which Spark sorts above infinity; null for null
@@ -110,18 +115,36 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
         columns.append(value.isNotNull().alias(f"given_{position}"))
     if spec.entity is not None:
         columns.append(named(spec.entity).cast("string").alias("entity"))
+    frame = source.select(
+        *(sf.when(good, column).alias(name) for name, column in wheres.items()),
+        sf.col(f"{mark}reason").alias("reason"),
+        *columns,
+    )
     rows = source.drop(*(f"{mark}{name}" for name in ("latitude", "longitude", "instant")))
-    return Observations(source.select(*columns), rows, f"{mark}reason", spec.features)
+    plain = (*(column.alias(name) for name, column in wheres.items()), *columns)
+    return Observations(frame, rows, f"{mark}reason", spec.features, prepared, good, plain)
 
 
-def _reason(latitude: Column, longitude: Column, instant: Column, has_time: Column, readable: Column) -> Column:
+def _within(latitude: Column, longitude: Column) -> Column:
+    return latitude.between(-90.0, 90.0) & longitude.between(-180.0, 180.0)
+
+
+def _good(latitude: Column, longitude: Column, instant: Column) -> Column:
+    """Whether there is no reason against a row; not true of nulls and NaN, which Spark sorts above all numbers."""
+    return _within(latitude, longitude) & instant.between(expressions.EARLIEST_US, expressions.LATEST_US)
+
+
+def _reason(
+    good: Column, latitude: Column, longitude: Column, instant: Column, has_time: Column, readable: Column
+) -> Column:
+    """The code of the reason. Nearly all rows are good, and nothing more is asked of these."""
     finite = (latitude - latitude == 0.0) & (longitude - longitude == 0.0)
-    within = latitude.between(-90.0, 90.0) & longitude.between(-180.0, 180.0)
     timely = instant.between(expressions.EARLIEST_US, expressions.LATEST_US)
     return (
-        sf.when(latitude.isNull() | longitude.isNull(), 1)
+        sf.when(good, 0)
+        .when(latitude.isNull() | longitude.isNull(), 1)
         .when(~finite, 2)
-        .when(~within, 3)
+        .when(~_within(latitude, longitude), 3)
         .when(~has_time, 4)
         .when(~readable, 5)
         .when(~sf.coalesce(timely, sf.lit(False)), 6)

@@ -56,8 +56,12 @@ _ROWS_AT_ONCE = 1_000_000
 #: Bytes of counts that an executor gathers before it passes them on.
 _MOST_MASS = 1 << 28
 
-#: Rows of an Arrow batch: large ones spare Python much.
-_BATCH = {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"}
+#: Rows of an Arrow batch: large ones spare Python much. They are bounded by that alone: a bound for their bytes makes
+#: Spark add up those of every column after every row, which takes longer than writing it.
+_BATCH = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
 
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
@@ -115,7 +119,7 @@ class PathPlan:
 def statistics(observed: Observations) -> Statistics:
     """Rows, rejects, bad values and the ends of every feature. One pass, no exchange."""
     count = len(observed.features)
-    measures = {"rows": "count_if(reason = 0)", "last": "max(instant_us)"}
+    measures = {"rows": "count_if(reason = 0)", "first": "min(instant_us)", "last": "max(instant_us)"}
     measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
     for k in range(count):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
@@ -132,7 +136,7 @@ def statistics(observed: Observations) -> Statistics:
         ends = (found[f"{side}_{k}"] for k in range(count))
         return np.array([empty if end is None else end for end in ends], np.float64)
 
-    outcome = Outcome((), int(found["rows"]), rejected, missing, found["last"])
+    outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
 
 
@@ -142,7 +146,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
     by_row, by_place = (int(min(wanted / rows, 1.0) * (1 << 20)) for wanted in (_SCALE_ROWS, _PLACE_ROWS))
-    sample = observed.frame.where("reason = 0").select(
+    sample = observed.accepted.select(
         "latitude",
         "longitude",
         _local_us(spec).alias("local_us"),
@@ -167,7 +171,7 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
         reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
         for k in range(0, len(ticks), _PER_INTEGER)
     ]
-    rows = observed.frame.where("reason = 0").select(
+    rows = observed.accepted.select(
         "latitude",
         "longitude",
         _local_us(spec).alias("local_us"),

@@ -19,15 +19,20 @@ from synopsis.store.files import Written, write_file
 from synopsis.store.store import State
 
 
-def add_strands(adding: Adding, state: State | None, gathered: Members | None) -> tuple[Report, tuple[Written, ...]]:
-    """Sum one batch, add it to what is there, and commit the sum; also the files that are committed."""
+def add_strands(
+    adding: Adding, state: State | None, layout: Layout, gathered: Members | None = None
+) -> tuple[Report, tuple[Written, ...]]:
+    """Sum one batch, add it to what is there, and commit the sum; also the files that are committed.
+
+    Members are gathered after the sums, which tell between which instants they lie, where that was not done before.
+    """
     spec, store = adding.spec, adding.store
-    room = _left(spec, gathered)
-    layout = state.layout if state else planner.promised(spec) or _planned(adding, room)
     with adding.watched("summing"):
         outcome = aggregate.write_strands(adding.observed, layout, store.sketch_place, adding.attempt)
     rejected = adding.accepted(outcome)
     _check_budget(spec, layout, sum(file.rows for file in outcome.files))
+    if gathered is None:
+        gathered = adding.gathered(state, outcome)
     rejects = adding.rejects() if rejected else ()
     strands, members_bytes, committed = commit_strands(adding, layout, outcome, rejects, gathered)
     if strands is None:
@@ -41,7 +46,9 @@ def _left(spec: Spec, members: Members | None) -> Spec:
     return spec if members is None else replace(spec, memory=spec.memory - members.nbytes)
 
 
-def _planned(adding: Adding, spec: Spec) -> Layout:
+def planned(adding: Adding, gathered: Members | None) -> Layout:
+    """The finest layout that fits the budget beside the members."""
+    spec = _left(adding.spec, gathered)
     with adding.watched("planning"):
         return planner.choose(spec, aggregate.strand_counts(adding.observed, planner.candidates(spec)))
 
