@@ -7,8 +7,8 @@
 "with entities" also keeps which station was where and when, of which the rollup knows nothing; "paths" has no promise
 and 8 MB: statistics, probe, tallies, strata. The rollup is count, mean, stddev, min and max of the same features by the
 same cells and months; one rival throws its rows away (format noop), the other writes them as Parquet. All run in one
-session with the same settings, in turns, three times after four warm-ups of each: Java compiles what it runs, and it
-takes that long until the times stay the same. Bars: "exact" reaches at least 0.6 of the rollup's rows a second, "paths"
+session with the same settings, in turns, three times after six warm-ups of each: Java compiles what it runs, and it
+takes that long until the times hardly change. Bars: "exact" reaches at least 0.6 of the rollup's rows a second, "paths"
 0.4, medians compared.
 Writes benches/results/build_speed.json.
 """
@@ -33,7 +33,7 @@ from synopsis.sketch.layout import Layout
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STATIONS, ROWS, FILES, WARM_UPS, ROUNDS = 600, 10_000_000, 10, 4, 3
+STATIONS, ROWS, FILES, WARM_UPS, ROUNDS = 600, 10_000_000, 10, 6, 3
 WANTED = {"exact": 0.6, "paths": 0.4}
 FEATURES = ("kelvin", "pascal", "rh", "wind_ms", "gust_ms", "rain_mm", "rad_wm2", "dew_c")
 INCOMPLETE = ("rh", "gust_ms", "rad_wm2")  # about 1% missing

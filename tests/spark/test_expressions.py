@@ -95,7 +95,7 @@ def test_buckets_are_those_of_the_calendar(spark: SparkSession, zone: str) -> No
     instants = instants_around_changes()
     frame = frame_of(spark, at=np.arange(instants.size), instant_us=instants)
     spans = [Bucket.parse(text) for text in SPANS]
-    found = column(frame, *(expressions.bucket(sf.col("instant_us"), span, zone) for span in spans))
+    found = column(frame, *(sf.expr(expressions.bucket("instant_us", span, zone)) for span in spans))
     for span, ordinals in zip(spans, found, strict=True):
         np.testing.assert_array_equal(ordinals, span.ordinals(instants, Zone.named(zone)), f"{span} in {zone}")
 
@@ -105,7 +105,7 @@ def test_buckets_reach_from_year_1_to_year_9999(spark: SparkSession) -> None:
     frame = frame_of(spark, at=np.arange(instants.size), instant_us=instants)
     spans = [Bucket.parse(text) for text in SPANS]
     for span, found in zip(
-        spans, column(frame, *(expressions.bucket(sf.col("instant_us"), s, "UTC") for s in spans)), strict=True
+        spans, column(frame, *(sf.expr(expressions.bucket("instant_us", s, "UTC")) for s in spans)), strict=True
     ):
         np.testing.assert_array_equal(found, span.ordinals(instants), str(span))
 

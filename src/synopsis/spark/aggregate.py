@@ -22,13 +22,16 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Moments
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.sums import Sums, lost_digits, products
-from synopsis.spark import expressions, observations
+from synopsis.spark import expressions, jobs, observations
 from synopsis.spark.observations import REASONS, Observations
 from synopsis.store.codec import to_table
 from synopsis.store.files import Written, write_file
 
 #: Size of the sketches that count strands: wrong by 1.6% in the mean.
 _COUNT_BITS = 12
+
+#: Sums that move to Python at once, at most so many and of about so many bytes.
+_MOST_GROUPS, _BATCH_BYTES = 10_000, 1 << 26
 
 _RESULT = "summary string, lost_cell array<bigint>, lost_bucket array<bigint>, lost_pivot array<double>"
 
@@ -111,9 +114,8 @@ def strand_counts(observed: Observations, layouts: Sequence[Layout]) -> dict[Lay
 def counted(rows: DataFrame, layouts: Sequence[Layout], bits: int) -> dict[Layout, int]:
     """About how many strands each layout would have, of rows that have a `cell` of so many bits and an `instant_us`."""
     spans = {layout.bucket: layout for layout in layouts}.values()
-    keys = rows.select(
-        "cell",
-        *(expressions.bucket(sf.col("instant_us"), each.span, each.timezone).alias(each.bucket) for each in spans),
+    keys = rows.selectExpr(
+        "cell", *(f"{expressions.bucket('instant_us', each.span, each.timezone)} AS `{each.bucket}`" for each in spans)
     ).distinct()
     # Sketches of hashes, each a column of bytes: approx_count_distinct keeps hundreds of columns, and plans for ever.
     hashes = keys.select(
@@ -150,13 +152,13 @@ def _groups(observed: Observations, layout: Layout, pivot: list[str], frame: Dat
         *(f"coalesce(value_{k}, {pivot[k]}) AS value_{k}" for k in range(count)),
         *(f"{pivot[k]} AS pivot_{k}" for k in range(count)),
     )
-    keyed = expressions.with_cell(filled, layout.bits, "place").select(
+    keyed = expressions.with_cell(filled, layout.bits, "place").selectExpr(
         # Rows set aside are counted in cells of their own, which no place has.
-        sf.expr("CASE WHEN reason = 0 THEN place ELSE -cast(reason AS bigint) END AS cell"),
-        expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone).alias("bucket"),
+        "CASE WHEN reason = 0 THEN place ELSE -cast(reason AS bigint) END AS cell",
+        f"{expressions.bucket('instant_us', layout.span, layout.timezone)} AS bucket",
         *("present", "bad", "latitude", "longitude", "instant_us"),
         *(f"value_{k}" for k in range(count)),
-        *(sf.expr(f"value_{k} - pivot_{k} AS shifted_{k}") for k in range(count)),
+        *(f"value_{k} - pivot_{k} AS shifted_{k}" for k in range(count)),
     )
     # As texts, each is one call to Java; with 63 features there are 2,016 products.
     measures = {
@@ -185,8 +187,8 @@ def _again(observed: Observations, layout: Layout, lost: pa.Table) -> DataFrame:
     columns = {"cell_again": lost["cell"], "bucket_again": lost["bucket"]}
     columns |= {f"pivot_{k}": pa.array(pivot[:, k]) for k in range(count)}
     wanted = sf.broadcast(spark.createDataFrame(pa.table(columns)))
-    bucket = expressions.bucket(sf.col("instant_us"), layout.span, layout.timezone)
-    accepted = observed.accepted.withColumns({"bucket_again": bucket, "reason": sf.lit(0)})
+    bucket = expressions.bucket("instant_us", layout.span, layout.timezone)
+    accepted = observed.accepted.selectExpr("*", f"{bucket} AS bucket_again", "0 AS reason")
     keyed = expressions.with_cell(accepted, layout.bits, "cell_again")
     joined = keyed.join(wanted, ["cell_again", "bucket_again"])
     again = _groups(observed, layout, [f"pivot_{k}" for k in range(count)], joined)
@@ -197,15 +199,16 @@ def _written(
     groups: DataFrame, layout: Layout, place: str, attempt: str, *, pivots: list[float] | None
 ) -> tuple[Outcome, pa.Table | None]:
     """Let the executors make strands of these sums and write them; also the strands that lost digits, if any."""
+    width = len(groups.columns)
     write = partial(_write_strands, layout=layout.to_dict(), pivots=pivots, place=place, attempt=attempt)
-    # All sums of a cell meet in one task, so that a strand is written once; small sketches become one file.
-    rows = groups.repartition("cell").mapInArrow(write, _RESULT).toArrow()
+    with jobs.settings(groups.sparkSession, jobs.batches_of(min(_MOST_GROUPS, _BATCH_BYTES // (8 * width)))):
+        # All sums of a cell meet in one task, so that a strand is written once; small sketches become one file.
+        rows = groups.repartition("cell").mapInArrow(write, _RESULT).toArrow()
     outcome = reduce(add, (_outcome(json.loads(summary)) for summary in rows["summary"].to_pylist()), Outcome())
     cell, bucket, pivot = (rows[name].combine_chunks().flatten() for name in rows.column_names[1:])
     if not len(cell):
         return outcome, None
-    width = len(layout.features)
-    lists = pa.FixedSizeListArray.from_arrays(pivot, width).to_numpy(zero_copy_only=False)
+    lists = pa.FixedSizeListArray.from_arrays(pivot, len(layout.features)).to_numpy(zero_copy_only=False)
     return outcome, pa.table({"cell": cell, "bucket": bucket, "pivot": pa.array(list(lists))})
 
 

@@ -1,6 +1,7 @@
-"""Cells, buckets and instants as Spark column expressions: the grid's arithmetic in generated JVM code.
+"""Cells, buckets and instants as Spark expressions: the grid's arithmetic in generated JVM code.
 
-Each mirrors a function of the grid room, which is its oracle in the tests.
+Each mirrors a function of the grid room, which is its oracle in the tests. What is used for every row is written in
+Spark's SQL: a text is one call to Java, a column one for each step.
 """
 
 from __future__ import annotations
@@ -32,9 +33,18 @@ _NAMES_A_ZONE = r"[T\s]\d{1,2}(:\d{1,2}){0,2}(\.\d*)?\s*[A-Za-z+-]"
 _NO_DATE = 6
 
 
+def quoted(name: str) -> str:
+    """A column's exact name in SQL, dots and blanks included.
+
+    >>> quoted("wind speed")
+    '`wind speed`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def named(name: str) -> Column:
-    """A column by its exact name, dots and blanks included."""
-    return sf.col("`" + name.replace("`", "``") + "`")
+    """A column by its exact name."""
+    return sf.col(quoted(name))
 
 
 def with_cell(frame: DataFrame, bits: int, name: str = "cell") -> DataFrame:
@@ -74,46 +84,44 @@ def _spread_axis(degrees: str, reach: float, bits: int) -> tuple[str, dict[str, 
     return last, steps
 
 
-def bucket(instant_us: Column, span: Bucket, timezone: str) -> Column:
+def bucket(instant_us: str, span: Bucket, timezone: str) -> str:
     """The bucket's ordinal, as `Bucket.ordinals`."""
     local = local_us(instant_us, timezone)
     if span.months:
         return _floor_divide(_months(local), span.months)
-    return _floor_divide(local + span.lead_us, span.width_us)
+    return _floor_divide(f"({local} + {span.lead_us}L)", span.width_us)
 
 
-def local_us(instant_us: Column, timezone: str) -> Column:
+def local_us(instant_us: str, timezone: str) -> str:
     """What clocks of the zone show, as microseconds since they showed the beginning of 1970."""
     if timezone == "UTC":
         return instant_us
-    return sf.unix_micros(sf.from_utc_timestamp(sf.timestamp_micros(instant_us), timezone))
+    return f"unix_micros(from_utc_timestamp(timestamp_micros({instant_us}), '{timezone}'))"
 
 
-def _months(local_us: Column) -> Column:
+def _months(local_us: str) -> str:
     """Months since January 1970, in whole numbers alone; Spark's year and month make an object a row each.
 
     Euclidean affine functions (Neri and Schneider 2023): centuries, then years, then months of the days since the
     first of March of year 0, from which February is each year's last month.
     """
-    day = _divide(local_us + _MARCH_OF_YEAR_0_US, 86_400_000_000)
-    quarters = day * 4 + 3
+    day = _divide(f"({local_us} + {_MARCH_OF_YEAR_0_US}L)", 86_400_000_000)
+    quarters = f"({day} * 4L + 3L)"
     century = _divide(quarters, 146_097)
-    of_century = sf.shiftright(quarters - century * 146_097, 2)
-    scaled = (of_century * 4 + 3) * 2_939_745
-    of_year = _divide(scaled.bitwiseAND(sf.lit(0xFFFF_FFFF)), 4 * 2_939_745)
-    month = sf.shiftright(of_year * 2_141 + 197_913, 16)  # March is 3, February 14
-    return (century * 100 + sf.shiftright(scaled, 32)) * 12 + month - (1970 * 12 + 1)
+    of_century = f"shiftright({quarters} - {century} * 146097L, 2)"
+    scaled = f"(({of_century} * 4L + 3L) * 2939745L)"
+    of_year = _divide(f"({scaled} & {0xFFFF_FFFF}L)", 4 * 2_939_745)
+    month = f"shiftright({of_year} * 2141L + 197913L, 16)"  # March is 3, February 14
+    return f"(({century} * 100L + shiftright({scaled}, 32)) * 12L + {month} - {1970 * 12 + 1}L)"
 
 
-def _floor_divide(number: Column, divisor: int) -> Column:
-    if divisor == 1:
-        return number
-    return _divide(number - sf.pmod(number, sf.lit(divisor).cast("bigint")), divisor)
+def _floor_divide(number: str, divisor: int) -> str:
+    return number if divisor == 1 else _divide(f"({number} - pmod({number}, {divisor}L))", divisor)
 
 
-def _divide(number: Column, divisor: int) -> Column:
+def _divide(number: str, divisor: int) -> str:
     """Whole-number division of what is not negative or has no remainder."""
-    return sf.call_function("div", number, sf.lit(divisor).cast("bigint"))
+    return f"({number} div {divisor}L)"
 
 
 def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | None, naive: bool = False) -> Column:
@@ -150,7 +158,8 @@ def _scaled(column: Column, kind: st.DataType, unit: str) -> Column:
     usable = sf.when((column >= low) & (column <= high), column)
     if isinstance(kind, st.IntegralType):
         whole = usable.cast("bigint")
-        return _floor_divide(whole, 1_000) if unit == "ns" else whole * int(factor)
+        microseconds = sf.call_function("div", whole - sf.pmod(whole, sf.lit(1_000)), sf.lit(1_000))
+        return microseconds if unit == "ns" else whole * int(factor)
     if isinstance(kind, st.DecimalType):
         return sf.floor(usable.cast(EPOCHS) * sf.lit(Decimal(str(factor)))).cast("bigint")
     # To the nearest one: a double beside a whole microsecond means that one.

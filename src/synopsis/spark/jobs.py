@@ -87,6 +87,17 @@ def _restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
             spark.conf.set(name, old)
 
 
+def batches_of(rows: int) -> dict[str, str]:
+    """Settings for Arrow batches of so many rows, however many bytes they take.
+
+    With a bound for the bytes, Spark adds up those of every column after every row, which takes longer than writing it.
+    """
+    return {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(rows),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    }
+
+
 @contextmanager
 def told_plainly() -> Iterator[None]:
     """Turn what Spark throws into one sentence that names the log file."""

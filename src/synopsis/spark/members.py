@@ -115,7 +115,7 @@ def _visits(observed: Observations, finest: Layout) -> DataFrame:
     rows = expressions.with_cell(observed.accepted, finest.bits, "place")
     keyed = rows.select(
         *("place", "entity", "latitude", "longitude", "instant_us"),
-        expressions.bucket(sf.col("instant_us"), finest.span, finest.timezone).alias("bucket"),
+        sf.expr(expressions.bucket("instant_us", finest.span, finest.timezone)).alias("bucket"),
     )
     return keyed.groupBy("place", "bucket", "entity").agg(
         sf.expr("count(1) AS rows"),
@@ -128,7 +128,7 @@ def _keyed(visits: DataFrame, layout: Layout, bits: int) -> DataFrame:
     return visits.withColumns(
         {
             "cell": sf.shiftright("place", bits - layout.bits),
-            "bucket": expressions.bucket(sf.col("min_instant_us"), layout.span, layout.timezone),
+            "bucket": sf.expr(expressions.bucket("min_instant_us", layout.span, layout.timezone)),
         }
     )
 

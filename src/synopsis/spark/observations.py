@@ -13,7 +13,7 @@ from pyspark.sql import types as st
 from synopsis.core.errors import BadSource, BadSpec, NotNumeric, UnknownColumn
 from synopsis.core.spec import Spec
 from synopsis.spark import expressions
-from synopsis.spark.expressions import named
+from synopsis.spark.expressions import named, quoted
 from synopsis.spark.sources import Opened, type_of
 
 #: Why a row is set aside, by code; 0 is none.
@@ -56,13 +56,13 @@ class Observations:
     reason: str  #: the name of that column, which no column of the source has
     features: tuple[str, ...]
     _checked: DataFrame
-    _good: Column
-    _columns: tuple[Column, ...]
+    _good: str
+    _columns: tuple[str, ...]
 
     @cached_property
     def accepted(self) -> DataFrame:
         """The rows with no reason against them, without that column: cheaper than `frame`, which asks for each."""
-        return self._checked.where(self._good).select(*self._columns)
+        return self._checked.where(self._good).selectExpr(*self._columns)
 
     def rejected(self) -> DataFrame:
         """The rows set aside: the code of the reason, and the row as JSON."""
@@ -92,64 +92,77 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
     opened = _widened(opened, spec, begun) if spec.is_long else opened
     frame = _told_apart(opened.frame)
     mark = _unused_prefix(frame.columns)
-    place = {f"{mark}latitude": _number(opened, spec.lat), f"{mark}longitude": _number(opened, spec.lon)}
-    time = named(spec.time)
     is_epoch_text = times.is_text and times.unit is not None
-    read = _text(spec.time).try_cast(expressions.EPOCHS) if is_epoch_text else time
+    read = sf.expr(_epochs(spec.time)) if is_epoch_text else named(spec.time)
     instant = expressions.instant(read, times.kind, timezone=spec.timezone, unit=times.unit, naive=times.naive)
-    prepared = frame.withColumns(place | {f"{mark}instant": instant})
-    latitude, longitude, instant_us = (sf.col(f"{mark}{name}") for name in ("latitude", "longitude", "instant"))
-    has_time = _text(spec.time).isNotNull() if times.is_text else time.isNotNull()
-    if isinstance(times.kind, st.FractionalType) and not times.is_text:
-        has_time = has_time & ~sf.isnan(time)
-    readable = instant_us.isNotNull() if times.unit is None else read.isNotNull()
-    good = _good(latitude, longitude, instant_us)
-    reason = _reason(good, latitude, longitude, instant_us, has_time, readable)
-    source = prepared.withColumn(f"{mark}reason", reason)
+    latitude, longitude, instant_us = (f"{mark}{name}" for name in ("latitude", "longitude", "instant"))
+    prepared = frame.select(
+        "*",
+        sf.expr(_number(opened, spec.lat)).alias(latitude),
+        sf.expr(_number(opened, spec.lon)).alias(longitude),
+        instant.alias(instant_us),
+    )
+    good = f"{_within(latitude, longitude)} AND {_timely(instant_us)}"
+    written = _has_time(spec.time, times), _readable(spec.time, times, instant_us)
+    reason = _reason(good, latitude, longitude, *written)
+    source = prepared.selectExpr("*", f"{reason} AS {mark}reason")
     wheres = {"latitude": latitude, "longitude": longitude, "instant_us": instant_us}
     columns = []
     for position, feature in enumerate(spec.features):
         value = _number(opened, feature)
-        finite = sf.abs(value) <= LARGEST  # false for NaN, which Spark sorts above infinity; null for null
-        columns.append(sf.when(finite, value).alias(f"value_{position}"))
-        columns.append(value.isNotNull().alias(f"given_{position}"))
+        # False for NaN, which Spark sorts above infinity; null for null.
+        columns.append(f"CASE WHEN abs({value}) <= {LARGEST!r}D THEN {value} END AS value_{position}")
+        columns.append(f"{value} IS NOT NULL AS given_{position}")
     if spec.entity is not None:
-        columns.append(named(spec.entity).cast("string").alias("entity"))
-    frame = source.select(
-        *(sf.when(good, column).alias(name) for name, column in wheres.items()),
-        sf.col(f"{mark}reason").alias("reason"),
+        columns.append(f"cast({quoted(spec.entity)} AS string) AS entity")
+    observed = source.selectExpr(
+        *(f"CASE WHEN {good} THEN {column} END AS {name}" for name, column in wheres.items()),
+        f"{mark}reason AS reason",
         *columns,
     )
-    rows = source.drop(*(f"{mark}{name}" for name in ("latitude", "longitude", "instant")))
-    plain = (*(column.alias(name) for name, column in wheres.items()), *columns)
-    return Observations(frame, rows, f"{mark}reason", spec.features, prepared, good, plain)
+    rows = source.drop(*wheres.values())
+    plain = (*(f"{column} AS {name}" for name, column in wheres.items()), *columns)
+    return Observations(observed, rows, f"{mark}reason", spec.features, prepared, good, plain)
 
 
-def _within(latitude: Column, longitude: Column) -> Column:
-    return latitude.between(-90.0, 90.0) & longitude.between(-180.0, 180.0)
+def _within(latitude: str, longitude: str) -> str:
+    """Whether a place lies on the globe; not true of nulls, nor of NaN, which Spark sorts above all numbers."""
+    return f"{latitude} BETWEEN -90D AND 90D AND {longitude} BETWEEN -180D AND 180D"
 
 
-def _good(latitude: Column, longitude: Column, instant: Column) -> Column:
-    """Whether there is no reason against a row; not true of nulls and NaN, which Spark sorts above all numbers."""
-    return _within(latitude, longitude) & instant.between(expressions.EARLIEST_US, expressions.LATEST_US)
+def _timely(instant: str) -> str:
+    return f"{instant} BETWEEN {expressions.EARLIEST_US}L AND {expressions.LATEST_US}L"
 
 
-def _reason(
-    good: Column, latitude: Column, longitude: Column, instant: Column, has_time: Column, readable: Column
-) -> Column:
+def _has_time(name: str, times: _Times) -> str:
+    """Whether anything stands where the time should."""
+    if times.is_text:
+        return f"{_trimmed(name)} IS NOT NULL"
+    is_number = isinstance(times.kind, st.FractionalType)
+    return f"{quoted(name)} IS NOT NULL" + (f" AND NOT isnan({quoted(name)})" if is_number else "")
+
+
+def _readable(name: str, times: _Times, instant: str) -> str:
+    """Whether what stands there is a time, be it one out of range."""
+    if times.unit is None:
+        return f"{instant} IS NOT NULL"
+    return f"{_epochs(name) if times.is_text else quoted(name)} IS NOT NULL"
+
+
+def _epochs(name: str) -> str:
+    return f"try_cast({_trimmed(name)} AS {expressions.EPOCHS})"
+
+
+def _reason(good: str, latitude: str, longitude: str, has_time: str, readable: str) -> str:
     """The code of the reason. Nearly all rows are good, and nothing more is asked of these."""
-    finite = (latitude - latitude == 0.0) & (longitude - longitude == 0.0)
-    timely = instant.between(expressions.EARLIEST_US, expressions.LATEST_US)
-    return (
-        sf.when(good, 0)
-        .when(latitude.isNull() | longitude.isNull(), 1)
-        .when(~finite, 2)
-        .when(~_within(latitude, longitude), 3)
-        .when(~has_time, 4)
-        .when(~readable, 5)
-        .when(~sf.coalesce(timely, sf.lit(False)), 6)
-        .otherwise(0)
-    )
+    return f"""CASE
+        WHEN {good} THEN 0
+        WHEN {latitude} IS NULL OR {longitude} IS NULL THEN 1
+        WHEN NOT ({latitude} - {latitude} = 0D AND {longitude} - {longitude} = 0D) THEN 2
+        WHEN NOT ({_within(latitude, longitude)}) THEN 3
+        WHEN NOT ({has_time}) THEN 4
+        WHEN NOT ({readable}) THEN 5
+        ELSE 6 END"""
 
 
 def present(observed: Observations) -> str:
@@ -222,16 +235,20 @@ def _check_numbers(opened: Opened, spec: Spec) -> None:
 
 
 def _text(name: str) -> Column:
+    return sf.expr(_trimmed(name))
+
+
+def _trimmed(name: str) -> str:
     """A text without blanks around it; null where nothing is left."""
-    return sf.nullif(sf.trim(named(name)), sf.lit(""))
+    return f"nullif(trim({quoted(name)}), '')"
 
 
-def _number(opened: Opened, name: str) -> Column:
+def _number(opened: Opened, name: str) -> str:
     """A column as doubles; NaN where a text stands that is no number."""
     if not isinstance(type_of(opened.frame, name), st.StringType):
-        return named(name).cast("double")
-    text = _text(name)
-    return sf.when(text.isNotNull(), sf.coalesce(text.try_cast("double"), sf.lit(float("nan"))))
+        return f"cast({quoted(name)} AS double)"
+    text = _trimmed(name)
+    return f"CASE WHEN {text} IS NOT NULL THEN coalesce(try_cast({text} AS double), double('NaN')) END"
 
 
 def _times(opened: Opened, spec: Spec) -> _Times:
@@ -239,7 +256,7 @@ def _times(opened: Opened, spec: Spec) -> _Times:
     kind = type_of(frame, spec.time)
     is_text = isinstance(kind, st.StringType)
     if is_text and _holds_epochs(opened, spec):
-        time, kind = _text(spec.time).try_cast(expressions.EPOCHS), st.DecimalType(28, 9)
+        time, kind = sf.expr(_epochs(spec.time)), st.DecimalType(28, 9)
     if not isinstance(kind, st.TimestampType | st.TimestampNTZType | st.DateType | st.StringType | st.NumericType):
         raise BadSource(
             f"time column {spec.time!r} is {kind.simpleString()}; give timestamps, dates, ISO texts or epochs"

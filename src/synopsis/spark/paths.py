@@ -56,12 +56,8 @@ _ROWS_AT_ONCE = 1_000_000
 #: Bytes of counts that an executor gathers before it passes them on.
 _MOST_MASS = 1 << 28
 
-#: Rows of an Arrow batch: large ones spare Python much. They are bounded by that alone: a bound for their bytes makes
-#: Spark add up those of every column after every row, which takes longer than writing it.
-_BATCH = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-}
+#: Rows of an Arrow batch: large ones spare Python much.
+_BATCH_ROWS = 100_000
 
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
@@ -155,7 +151,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
         *(f"value_{k}" for k in range(len(observed.features))),
     )
     probe = partial(_probed, low=found.low, high=found.high, memory=memory, room=int(memory * SHARE), rows=rows)
-    with jobs.settings(observed.frame.sparkSession, _BATCH):
+    with jobs.settings(observed.frame.sparkSession, jobs.batches_of(_BATCH_ROWS)):
         made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
     found_plan: PathPlan | None = pickle.loads(made["plan"][0].as_py())
     return found_plan
@@ -179,7 +175,7 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     )
     tally = partial(_tallied, how=how)
     pack = partial(_packed, how=how)
-    with jobs.settings(observed.frame.sparkSession, _BATCH):
+    with jobs.settings(observed.frame.sparkSession, jobs.batches_of(_BATCH_ROWS)):
         tallies = rows.mapInArrow(tally, "region bigint, tallies binary")
         # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
         tasks = min(observed.frame.sparkSession.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
@@ -210,7 +206,7 @@ def _whereabouts(spec: Spec, place_bits: int) -> list[Column]:
 
 
 def _local_us(spec: Spec) -> Column:
-    return expressions.local_us(sf.col("instant_us"), spec.timezone)
+    return sf.expr(expressions.local_us("instant_us", spec.timezone))
 
 
 def ticked(value: Column, ticks: Ticks) -> Column:
