@@ -6,16 +6,39 @@ calls them. Here callees stay as they were written down, until a function that P
 
 from __future__ import annotations
 
+import gc
 import logging
 from functools import cache
 from typing import Any
 
-from llvmlite.binding import parse_assembly
+from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]  # has none
 from numba import _dynfunc  # type: ignore[attr-defined]  # written in C
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import (
+    InlineClosureLikes,
+    InlineInlinables,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    RewriteDynamicRaises,
+    WithLifting,
+)
+
+#: Steps for closures, contexts, errors, arrays that are computed as a whole, and loops over tuples.
+_IDLE = (
+    WithLifting,
+    InlineClosureLikes,
+    RewriteDynamicRaises,
+    MakeFunctionToJitFunction,
+    InlineInlinables,
+    LiteralUnroll,
+    LiteralPropagationSubPipelinePass,
+    InlineOverloads,
+    NopythonRewrites,
+)
 
 
 def _library(kind: Any, state: Any) -> Any:
@@ -38,9 +61,10 @@ class _Made(JITCodeLibrary):
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Machine code, and the names in it."""
-        own = [each.name for each in self._get_module_for_linking().functions if not each.is_declaration]
-        names = parse_assembly("\n".join(f'define void @"{name}"() {{ ret void }}' for name in own))
-        return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
+        made: Any = super()
+        own = [each.name for each in made._get_module_for_linking().functions if not each.is_declaration]
+        names: Any = parse_assembly("\n".join(f'define void @"{name}"() {{ ret void }}' for name in own))
+        return self.name, "object", (made._get_compiled_object(), names.as_bitcode())
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]  # numba's
@@ -62,28 +86,41 @@ class _PartLowering(NativeLowering):
         return True
 
 
+class Whole(CompilerBase):
+    """How functions are compiled that Python calls."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """As numba does it, but nothing is made that goes in circles: looking for that would take a tenth of it."""
+        _tell()
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)  # type: ignore[no-untyped-call]  # numba's
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def define_pipelines(self) -> list[Any]:
+        """The steps of numba, without those for what plain loops over numbers have not."""
+        self.state.library = _library(_Made, self.state)
+        self.state.library.enable_object_caching()
+        return [_steps(self.state, NativeLowering)]
+
+
 class Part(CompilerBase):
     """How parts are compiled."""
 
     def define_pipelines(self) -> list[Any]:
-        """Those of numba but for the last step."""
-        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]  # numba's
-        steps.passes = [
-            (_PartLowering, "part lowering") if step is NativeLowering else (step, why) for step, why in steps.passes
-        ]
-        steps.finalize()
-        return [steps]
+        """The same, but for the last step."""
+        return [_steps(self.state, _PartLowering)]
 
 
-class Whole(CompilerBase):
-    """How functions are compiled that Python calls."""
-
-    def define_pipelines(self) -> list[Any]:
-        """Those of numba; why this question takes longer is said before."""
-        _tell()
-        self.state.library = _library(_Made, self.state)
-        self.state.library.enable_object_caching()
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]  # type: ignore[no-untyped-call]  # numba's
+def _steps(state: Any, lowering: type[Any]) -> Any:
+    steps: Any = DefaultPassBuilder.define_nopython_pipeline(state)  # type: ignore[no-untyped-call]  # numba's
+    own = [(lowering if step is NativeLowering else step, why) for step, why in steps.passes if step not in _IDLE]
+    steps.passes = own
+    steps.finalize()
+    return steps
 
 
 @cache
