@@ -1,6 +1,6 @@
 """How long does an answer take, beside DuckDB and Spark on the rows, and how much memory?
 
-    python benches/latency.py [--questions 200] [--only memory|latency]
+    python benches/latency.py [--questions 200] [--only memory|latency|first]
 
 A sketch of brazil_weather_2025 at a tenth of the rows' size answers the random questions of ../shared/tools/contest.py
 (eight statistics each) in this process, warm. Every question goes in turn to: the sketch that saw it before (its plan
@@ -10,6 +10,9 @@ Ratios are rivals' medians over ours (cached plan), of the same questions. Bars:
 
 A fresh process then opens the sketch and asks 100 questions. Bar: it grows by at most 3 x memory + 50 MB over what it
 took after its imports. For comparison, 100 questions about all places and times follow.
+
+Another fresh process, on a machine that has no machine code yet, asks a simple question, and then the first of the
+contest: how much of the processor either takes, nearly all of it to make machine code.
 Writes benches/results/latency.json.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -160,13 +164,38 @@ def memory_of(folder: str, questions: str) -> None:
     print(json.dumps({"before": before} | grown))
 
 
+def first_of(folder: str, questions: str) -> None:
+    """In a fresh process without machine code: print the processor's seconds of two questions."""
+    import numba
+
+    numba.njit(lambda number: number)(1)  # it loads most of itself with the first function
+    sketch = syn.open(folder)
+    simple = f"SELECT COUNT(*), MEAN({sketch.features[0]}) WHERE {sketch.features[0]} > 20"
+    taken = []
+    for text in (simple, json.loads(Path(questions).read_text(encoding="utf-8"))[0]):
+        began = time.process_time()
+        sketch.query(text)
+        taken.append(round(time.process_time() - began, 2))
+    print(json.dumps({"simple": taken[0], "contest_after_it": taken[1]}))
+
+
+def in_a_fresh_process(task: str, folder: Path, questions: Path, **environment: str) -> Any:
+    """What a task of this file prints."""
+    command = [sys.executable, __file__, task, str(folder), str(questions)]
+    child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | environment)
+    return json.loads(child.stdout.splitlines()[-1])
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["--first-of"]:
+        first_of(*sys.argv[2:])
+        return 0
     if sys.argv[1:2] == ["--memory-of"]:
         memory_of(*sys.argv[2:])
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=QUESTIONS)
-    parser.add_argument("--only", choices=("latency", "memory"))
+    parser.add_argument("--only", choices=("latency", "memory", "first"))
     options = parser.parse_args()
     if not CONTEST.exists() or not DATA.is_dir():
         print("the folder shared does not lie beside this repository: nothing to measure")
@@ -181,17 +210,18 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
             report = syn.build(CASE.path, spec_of(CASE, truth.budget), Path(folder, "sketch"), progress=False)
             figures["sketch_bytes"] = int(report.sketch_bytes)
-            if options.only != "memory":
+            if options.only in (None, "latency"):
                 sketch = syn.open(Path(folder, "sketch"))
                 figures["milliseconds"] = compared(measure(sketch, truth, questions[: options.questions]))
-            if options.only != "latency":
-                syn.open(Path(folder, "sketch")).query(questions[0].text)  # machine code is made once, and kept
-                texts = Path(folder, "questions.json")
-                texts.write_text(json.dumps([each.text for each in questions[:MEMORY_QUESTIONS]]), encoding="utf-8")
-                command = [sys.executable, __file__, "--memory-of", str(Path(folder, "sketch")), str(texts)]
-                child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            own, texts = Path(folder, "sketch"), Path(folder, "questions.json")
+            texts.write_text(json.dumps([each.text for each in questions[:MEMORY_QUESTIONS]]), encoding="utf-8")
+            if options.only in (None, "memory"):
+                syn.open(own).query(questions[0].text)  # machine code is made once, and kept
                 allowed = 3 * truth.budget + SLACK_BYTES
-                figures["resident_bytes"] = json.loads(child.stdout.splitlines()[-1]) | {"allowed": allowed}
+                figures["resident_bytes"] = in_a_fresh_process("--memory-of", own, texts) | {"allowed": allowed}
+            if options.only in (None, "first"):
+                kept = str(Path(folder, "kept"))
+                figures["first_s"] = in_a_fresh_process("--first-of", own, texts, NUMBA_CACHE_DIR=kept)
     finally:
         session.stop()
     show(figures)
@@ -207,6 +237,9 @@ def show(figures: dict[str, Any]) -> None:
         for name, wanted in WANTED.items():
             times = found[name]["times_ours"]
             print(bar(times >= wanted, f"{name} takes {times:.1f} times ours; wanted {wanted:g}"))
+    if first := figures.get("first_s"):
+        print(f"the first question takes {first['simple']:.1f} s of the processor")
+        print(f"one of the contest after it takes {first['contest_after_it']:.1f} s more")
     if grown := figures.get("resident_bytes"):
         words = (
             f"{grown['asked'] / 1e6:.1f} MB after {MEMORY_QUESTIONS} questions, {grown['opened'] / 1e6:.1f} of them "

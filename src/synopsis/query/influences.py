@@ -150,7 +150,8 @@ def _square(
     """
     reaching = both = apart = in_bins = hours = hours_square = 0.0
     moved = np.zeros(lumps.shape[0])
-    by_place[:] = 0.0
+    for each in range(by_place.size):
+        by_place[each] = 0.0
     for each in range(begin, end):
         path, mean = alive[each], held[each] * influence[each]
         open_part = held[each] * (noise[each] + influence[each] * influence[each]) - mean * mean
@@ -337,7 +338,8 @@ def of_count(
         begin, end, first, stop = live[group], live[group + 1], paths[group], paths[group + 1]
         rate = count[group] / max(total[group], 1.0)
         in_bins = hours = hours_square = both = reach = 0.0
-        by_place[:] = 0.0
+        for each in range(by_place.size):
+            by_place[each] = 0.0
         if met.size:
             luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
             chosen, _ = _differing(met, codes, *luck)

@@ -212,13 +212,26 @@ def measured(
 
 
 @compiled
+def _reached(mass: Floats, place: float, beyond: bool) -> int:
+    """How many ends of fine bins lie below a place on the mass axis, or at it, if `beyond` it is asked for."""
+    begin, end = 0, mass.size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if mass[middle] < place or (beyond and mass[middle] == place):
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@compiled
 def values(mass: Floats, low: Floats, high: Floats, step: float, place: Floats) -> Floats:
     """The values that so much of the mass axis lies below, on the grid where there is one; NaN where none is asked."""
     found = np.full(place.size, np.nan)
     for each in range(place.size):
         if np.isnan(place[each]):
             continue
-        code = min(max(np.searchsorted(mass, place[each], side="right") - 1, 0), low.size - 1)
+        code = min(max(_reached(mass, place[each], True) - 1, 0), low.size - 1)
         part = (place[each] - mass[code]) / (mass[code + 1] - mass[code])
         value = low[code] + min(max(part, 0.0), 1.0) * (high[code] - low[code])
         found[each] = np.rint(value / step) * step if step else value
@@ -232,6 +245,6 @@ def around(mass: Floats, low: Floats, high: Floats, begin: Floats, end: Floats) 
     for each in range(begin.size):
         if np.isnan(begin[each]) or np.isnan(end[each]):
             continue
-        least[each] = low[min(max(np.searchsorted(mass, begin[each], side="right") - 1, 0), last)]
-        greatest[each] = high[min(max(np.searchsorted(mass, end[each]) - 1, 0), last)]
+        least[each] = low[min(max(_reached(mass, begin[each], True) - 1, 0), last)]
+        greatest[each] = high[min(max(_reached(mass, end[each], False) - 1, 0), last)]
     return least, greatest

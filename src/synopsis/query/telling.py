@@ -42,7 +42,7 @@ class Topic(NamedTuple):
     positions: tuple[int, ...]  #: where `told` puts each
     other: int  #: the feature that it correlates with; -1 where that is not asked for
     wanted: Flags
-    shares: Floats  #: of quantiles
+    shares: Floats | None  #: of quantiles; none where a correlation is not asked for either
 
 
 @lru_cache(maxsize=512)
@@ -64,7 +64,8 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     wanted[told.VARIANCE] = bool(functions & {"std", "var"})
     statistics, ranks = (*own, *counts, *(() if pair is None else (pair,))), list(dict.fromkeys(shares))
     positions = tuple(_position(each, ranks) for each in statistics)
-    return Topic(feature, statistics, positions, other, wanted, np.array(ranks, np.float64))
+    shown = np.array(ranks, np.float64) if ranks or pair is not None else None
+    return Topic(feature, statistics, positions, other, wanted, shown)
 
 
 def _share(asked: Statistic) -> float | None:

@@ -213,18 +213,18 @@ def _correlated(
 
 
 @compiled
-def _put(found: Floats, statistic: int, estimate: Floats, low: Floats, high: Floats) -> None:
-    """Write down a statistic of every group."""
+def _put(found: Floats, estimate: Floats, low: Floats, high: Floats) -> None:
+    """Write down estimates of groups, and intervals where there are any."""
     for group in range(estimate.size):
-        found[statistic, 0, group] = estimate[group]
-        found[statistic, 1, group] = low[group] if low.size else np.nan
-        found[statistic, 2, group] = high[group] if low.size else np.nan
+        found[0, group] = estimate[group]
+        found[1, group] = low[group] if low.size else np.nan
+        found[2, group] = high[group] if low.size else np.nan
 
 
 @compiled
 def tell(
     wanted: Flags,
-    shares: Floats,
+    shares: Floats | None,
     likely: bool,
     # the clause
     kind: int,
@@ -287,10 +287,14 @@ def tell(
     Where none of them satisfies the clause, features are taken to be independent: `others` are the steps of what is
     demanded of features but the one.
     Without `likely` there are no intervals. Features: `one`, which all statistics are of, and `two`, with which it
-    correlates, if any; it is the `first` of both or not.
+    correlates, if any; it is the `first` of both or not. Without `shares` neither quantiles nor a correlation are asked
+    for, and no machine code is made for them.
     """
     groups, bins = slots.size - 1, starts.shape[2]
-    found = np.empty((QUANTILES + shares.size, 3, groups))
+    ranks = 0
+    if shares is not None:
+        ranks = shares.size
+    found = np.empty((QUANTILES + ranks, 3, groups))
     covered, partly, cut = np.empty(rows.size), False, False
     for slot in range(rows.size):
         covered[slot] = rows[slot] / whole[slot]
@@ -386,7 +390,7 @@ def tell(
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
                 counted_low[group] = 0.0
-    _put(found, COUNT, count, counted_low, counted_high)
+    _put(found[COUNT], count, counted_low, counted_high)
 
     # the numbers of the feature
     one_tables = slices.measured(starts[row], stops[row], tilt[row], stratum, axis, totals[one], one_ranges)
@@ -446,40 +450,22 @@ def tell(
             lowest,
             highest,
         )
-    mixture, at = (none, none, none, nowhere), np.empty((shares.size, 2, groups))
-    if shares.size:
-        flat = slices.pieces(starts[row], stops[row], tilt[row], stratum, axis, slots, masses, one_ranges)
-        mixture = mixtures.running(*flat)
-        for turn in range(shares.size):
-            spot = mixtures.valued(*mixture, axis, *ends, step[one], shares[turn])
+    halves, skews = np.empty((influences.QUANTILE, groups)), np.empty((influences.QUANTILE, groups))
+    is_wanted = (
+        wanted[MEAN] or (wanted[SUM] and kind != ANYTHING),
+        wanted[SUM] and kind == ANYTHING,
+        wanted[VARIANCE],
+    )
+    for statistic in range(influences.QUANTILE):
+        if likely and is_wanted[statistic]:
+            half, off = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
             for group in range(groups):
-                at[turn, 0, group], at[turn, 1, group] = spot[0, group], spot[1, group]
-    halves, skews = np.empty((influences.QUANTILE + shares.size, groups)), np.empty((0, 0))
-    if likely:
-        skews = np.empty(halves.shape)
-        for turn in range(halves.shape[0]):
-            statistic, rank, left = min(turn, influences.QUANTILE), 0.0, no_table
-            if statistic == influences.AVERAGE and not (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
-                continue
-            if statistic == influences.TOTAL and not (wanted[SUM] and kind == ANYTHING):
-                continue
-            if statistic == influences.VARIANCE and not wanted[VARIANCE]:
-                continue
-            if statistic == influences.QUANTILE:
-                rank = shares[turn - influences.QUANTILE]
-                if not 0.0 < rank < 1.0:
-                    continue
-                left = slices.below(
-                    starts[row], stops[row], tilt[row], stratum, axis, slots, at[turn - influences.QUANTILE, 0]
-                )
-            half, off = influences.of_numbers(statistic, rank, left, *given, *about)
-            for group in range(groups):
-                halves[turn, group], skews[turn, group] = half[group], off[group]
+                halves[statistic, group], skews[statistic, group] = half[group], off[group]
     mean_low, mean_high = none, none
     if likely and (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
         half, off = halves[influences.AVERAGE], skews[influences.AVERAGE]
         mean_low, mean_high = intervals.average(size, average, half, off, least, most, heard)
-    _put(found, MEAN, average, mean_low, mean_high)
+    _put(found[MEAN], average, mean_low, mean_high)
     sum_low, sum_high = none, none
     if likely and wanted[SUM] and kind == ANYTHING:
         half, off = halves[influences.TOTAL], skews[influences.TOTAL]
@@ -494,22 +480,31 @@ def tell(
         for group in range(groups):
             if not heard[group]:
                 sum_low[group], sum_high[group] = any_low[group], any_high[group]
-    _put(found, SUM, value, sum_low, sum_high)
+    _put(found[SUM], value, sum_low, sum_high)
     var_low, var_high, std_low, std_high = none, none, none, none
     if likely and wanted[VARIANCE]:
         half, off = halves[influences.VARIANCE], skews[influences.VARIANCE]
         var_low, var_high = intervals.variance(size, variance, half, off, least, most, heard)
         std_low, std_high = intervals.roots(var_low, var_high, deviation)
-    _put(found, VARIANCE, variance, var_low, var_high)
-    _put(found, DEVIATION, deviation, std_low, std_high)
-    for turn in range(shares.size):
-        wide_low, wide_high = none, none
-        if likely and 0.0 < shares[turn] < 1.0:
-            half, off = halves[influences.QUANTILE + turn], skews[influences.QUANTILE + turn]
-            wide_low, wide_high = mixtures.around(
-                *mixture, axis, ends[0], ends[1], step[one], shares[turn], half, off, at[turn, 1], heard, least, most
-            )
-        _put(found, QUANTILES + turn, at[turn, 1], wide_low, wide_high)
+    _put(found[VARIANCE], variance, var_low, var_high)
+    _put(found[DEVIATION], deviation, std_low, std_high)
+    if shares is None:
+        return True, found
+
+    # ranks
+    if shares.size:
+        flat = slices.pieces(starts[row], stops[row], tilt[row], stratum, axis, slots, masses, one_ranges)
+        mixture = mixtures.running(*flat)
+        for turn in range(shares.size):
+            rank, wide_low, wide_high = shares[turn], none, none
+            at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
+            if likely and 0.0 < rank < 1.0:
+                left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
+                half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
+                wide_low, wide_high = mixtures.around(
+                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[1], heard, least, most
+                )
+            _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 
     # how it goes with another feature
     if two >= 0:
@@ -541,5 +536,5 @@ def tell(
         if likely:
             half = influences.of_pair(r, pair, *both, *about)
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
-        _put(found, CORRELATION, r, r_low, r_high)
+        _put(found[CORRELATION], r, r_low, r_high)
     return True, found

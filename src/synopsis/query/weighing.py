@@ -230,7 +230,8 @@ def luck_of(
     for group in range(offset.size - 1):
         for slot in range(offset[group], offset[group + 1] if partly[group] else offset[group]):
             left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
-            entry[: right - left] = -1
+            for each in range(right - left):
+                entry[each] = -1
             for each in range(begin[slot], end[slot]):
                 entry[day[each] - left] = each
             inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
@@ -557,8 +558,12 @@ def lucky(
             table[slot[run], codes[path]] += weight[run]
             every[slot[run], codes[path]] += whole[run]
     for number in range(expected.shape[0]):
-        if not table[number].any():
-            table[number] = expected[number]
+        reached = 0.0
+        for each in range(expected.shape[1]):
+            reached += abs(table[number, each])
+        if reached == 0.0:
+            for each in range(expected.shape[1]):
+                table[number, each] = expected[number, each]
             continue
         wanted = found = 0.0
         for each in range(expected.shape[1]):

@@ -8,38 +8,47 @@ takes numba seconds to compile. Importing numba takes time that nobody should sp
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OPTIONS: Final = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+class Compiled:
+    """A function in machine code: `whole` for Python, which makes it when it is first called, and part of all that call
+    it in machine code. It is kept on disk where there is a place for it.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        import numba
+
+        from synopsis.sketch.parts import Part, Whole
+
+        njit: Any = numba.njit
+        self.py_func = function
+        self._part = njit(pipeline_class=Part, no_cpython_wrapper=True, **_OPTIONS)(function)
+        self._numba_type_ = self._part._numba_type_  # what machine code takes this for; it holds on to nothing
+        if function.__name__.startswith("_"):  # Python calls none of these
+            return
+        try:
+            self.whole = njit(pipeline_class=Whole, cache=True, **_OPTIONS)(function)
+            self.whole._cache._cache_file._source_stamp = _stamp()
+        except RuntimeError:  # no folder that may be written to: every process compiles anew
+            self.whole = njit(pipeline_class=Whole, **_OPTIONS)(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.whole(*arguments)
+
 
 def compiled(function: F) -> F:
-    """The function in machine code, made when it is first called; kept on disk where there is a place for it."""
-    from numba import njit
-
-    # Python calls no function whose name begins with an underscore, and C none at all.
-    inner = function.__name__.startswith("_")
-    options: dict[str, Any] = {
-        "nogil": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "no_cpython_wrapper": inner,
-    }
-    try:
-        made: Any = njit(cache=True, **options)(function)
-        made._cache._cache_file._source_stamp = _stamp()
-        is_known = _is_kept(made, function)
-    except RuntimeError:  # no folder that may be written to: every process compiles anew
-        made, is_known = njit(**options)(function), False
-    if not is_known:
-        _tell()
-    return cast(F, made)
+    """The function in machine code."""
+    return cast(F, Compiled(function))
 
 
 @cache
@@ -48,27 +57,14 @@ def _stamp() -> tuple[tuple[str, float, int], ...]:
 
     Such functions call each other across modules, and take numbers from others; numba would look at each module alone.
     """
-    root, found = Path(__file__).parents[1], set[Path]()
+    root = Path(__file__).parents[1]
+    found = {root / "sketch" / "parts.py"}
     for module in (*root.glob("sketch/*.py"), *root.glob("query/*.py")):
         text = module.read_text(encoding="utf-8")
         if "\n@compiled\n" in text:
             names = re.findall(r"^from synopsis\.(\w+)\.(\w+) import", text, re.MULTILINE)
             found |= {module, *(root / room / f"{name}.py" for room, name in names)}
     return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(found))
-
-
-def _is_kept(made: Any, function: Callable[..., Any]) -> bool:
-    """Whether the machine code of a function lies on disk."""
-    stem = function.__module__.rsplit(".", 1)[-1]
-    return next(Path(made._cache.cache_path).glob(f"{stem}.{function.__name__}-*.nbi"), None) is not None
-
-
-@cache
-def _tell() -> None:
-    """Say once why this question takes longer than others."""
-    logging.getLogger("synopsis").warning(
-        "the first question on this machine takes about a minute longer: machine code is made for it, and kept"
-    )
 
 
 class Later:
@@ -83,5 +79,6 @@ class Later:
 
     def __getattr__(self, attribute: str) -> Any:
         module = import_module(self._name)
-        self.__dict__.update(vars(module))
-        return getattr(module, attribute)
+        # What Python calls is called without a detour.
+        self.__dict__.update({name: getattr(value, "whole", value) for name, value in vars(module).items()})
+        return self.__dict__[attribute] if attribute in self.__dict__ else getattr(module, attribute)
