@@ -6,15 +6,16 @@ Sketches of five real data sets, at 1/10 and 1/100 of what their rows take as zs
 same bytes answer the same random questions; scopes, predicates, rows, samples and rules are those of
 ../shared/tools/contest.py, as in accuracy.py. Each question asks for QUANTILE(x, q) with q from 0.01 to 0.99,
 MEDIAN(x), QUARTILES(x), DECILES(x), PROBABILITY of a condition on one feature and of one on two, and OUTLIERS(x, k)
-with k from 1 to 3; then DENSITY(x, h), h being Silverman's bandwidth of the rows in scope.
+with k from 1 to 3; then DENSITY(x, h), h being Silverman's bandwidth of the rows in scope, or a hundredth of their
+range where that is more: narrower peaks fall between the 201 points of a curve.
 
 Errors of quantiles are in standard deviations of the feature over all rows; of three or nine quantiles the mean counts.
 Errors of probabilities are as they are. Outliers are judged twice: as a share of the values in scope, and, where there
 are 20 of them or more, in true outliers, as the referee does with rows and COUNT. None counts for more than 2. Where a
 sample has no row, a quantile is the sample's mean, a probability that of the whole sample, and there are no outliers.
-Curves of sketch, rows and samples have the same bandwidth, and are compared at the 201 points that the sketch answers
-with: the mean difference divided by the mean of the rows' curve, 2 where two curves have nothing in common, and for a
-sample without a row. Scopes whose values are all one have no curve.
+Curves of sketch, rows and samples have the same bandwidth, and are compared at the points that the sketch answers with:
+the mean difference divided by the mean of the rows' curve, 2 where two curves have nothing in common. Where a sample
+has no row, its curve is that of the whole sample. Scopes whose values are all one have no curve.
 Gain is the sample's mean error over ours. A class is a function, with or without predicates, in one kind of scope; it
 is lost where the sample is better with 99% confidence (bootstrap by question). Scopes of fewer than 20 rows are asked
 for their intervals only.
@@ -91,10 +92,10 @@ class Question:
             f"select {asked}, count(*), count({self.feature}) from scope, usual"
         )
 
-    def different(self, table: str) -> str:
+    def different(self, table: str, where: str) -> str:
         """What DuckDB is asked for a curve: values and how many rows have each."""
         known = f"{self.feature} is not null and not isnan({self.feature})"
-        return f"select {self.feature}::double, count(*) from {table} where ({self.true}) and {known} group by 1"
+        return f"select {self.feature}::double, count(*) from {table} where ({where}) and {known} group by 1"
 
 
 def columns_of(source: Any, feature: str, random: np.random.Generator) -> Iterator[Column]:
@@ -191,10 +192,14 @@ class Asking:
         return enters
 
     def _ask_for_curve(self, question: Question) -> None:
-        rows, *samples = (
-            self._truth.con.execute(question.different(table)).fetchnumpy().values()
-            for table in ("rows", *self._truth.samples)
-        )
+        def different(table: str) -> list[np.ndarray]:
+            for where in (question.true, "true"):
+                found = list(self._truth.con.execute(question.different(table, where)).fetchnumpy().values())
+                if found[0].size:
+                    break
+            return found
+
+        rows = different("rows")
         width = bandwidth(*rows)
         if not width > 0.0:
             return
@@ -209,9 +214,9 @@ class Asking:
         true = smoothed(*rows, points, width)
 
         def error(curve: np.ndarray) -> float:
-            return float(min(np.abs(curve - true).sum() / true.sum(), MOST))
+            return float(min(np.abs(curve - true).sum() / max(true.sum(), math.ulp(0.0)), MOST))
 
-        others = [error(smoothed(*each, points, width)) for each in samples]
+        others = [error(smoothed(*different(table), points, width)) for table in self._truth.samples]
         self.points.append(Point(question, "DENSITY", True, 0, (), error(found), float(np.mean(others))))
 
     def _true(self, question: Question, table: str) -> Any:
@@ -269,18 +274,17 @@ class Asking:
 
 
 def bandwidth(values: np.ndarray, counts: np.ndarray) -> float:
-    """Silverman's rule of thumb, of different values and how often each is there."""
+    """Silverman's rule of thumb, of different values and how often each is there, as far as points can show it."""
     order = np.argsort(values)
     values, shares = values[order], counts[order] / counts.sum()
     deviation = math.sqrt(float(shares @ (values - shares @ values) ** 2))
     first, third = values[np.searchsorted(np.cumsum(shares), (0.25, 0.75))]
-    return float(0.9 * (min(deviation, (third - first) / 1.34) or deviation) * counts.sum() ** -0.2)
+    width = 0.9 * (min(deviation, (third - first) / 1.34) or deviation) * counts.sum() ** -0.2
+    return float(max(width, (values[-1] - values[0]) / 100))
 
 
 def smoothed(values: np.ndarray, counts: np.ndarray, points: np.ndarray, width: float) -> np.ndarray:
     """The density at some points, by a normal kernel. Values are gathered in steps of a 16th of its width."""
-    if not values.size:
-        return np.zeros(points.size)
     steps, own = np.unique(np.round(values / width * FINER), return_inverse=True)
     away = points[:, None] / width - steps / FINER
     return np.asarray(np.exp(-0.5 * away**2) @ np.bincount(own, counts) / (counts.sum() * width * math.sqrt(math.tau)))
