@@ -39,10 +39,10 @@ anomalies of all features of the cell 0.530, 0.880, 0.802 and 0.419, 0.558, 0.58
 0.877, 0.799 and 0.419, 0.557, 0.586; on those of the feature in all cells 0.527, 0.878, 0.799 and 0.393, 0.559, 0.588,
 which is the one gain: weather travels, but a question about one cell would have to read all. Of sketches (Beijing; kept
 0.535, 0.878, 0.799): shares of the two views by day ahead 0.535, 0.878, 0.799; with a week ago as a third view 0.535,
-0.875, 0.798. Intervals of sketches, 13 ends, from weighed errors of the same day ahead (held on day 1, 2 to 7 and later;
+0.875, 0.798. Intervals of sketches, 13 ends, from weighed errors of the same day ahead (held on days 1, 2-7 and later;
 kept 95.1, 91.2, 92.8% and 90.1, 88.3, 89.2%): by age, half as much a year ago 94.9, 91.3, 92.8% and 89.9, 87.9, 89.2%;
 half as much four months ago 95.1, 91.3, 92.4% and 88.7, 87.9, 89.1%; by season 95.0, 91.3, 93.0% and 89.2, 88.2, 89.2%;
-not in units of spread 92.2, 88.9, 90.7% and 90.4, 88.3, 88.0%, with intervals that are worse by a fifth (Winkler 1972).
+not in units of spread 92.2, 88.9, 90.7% and 90.4, 88.3, 88.0%, with intervals worse by 5 to 21% (Winkler 1972).
 
 Bar, from the sketch, on the last 30 days: at 1, 7 and 30 days no larger error than the values a week and 52 weeks ago
 on average, than that a week ago for each feature, and 85 to 95% of values within the interval at 90%.
