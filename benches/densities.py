@@ -1,4 +1,4 @@
-"""Are quantiles, probabilities and outliers of a sketch closer than those of a sample of the same bytes?
+"""Are quantiles, probabilities, outliers and densities of a sketch closer than those of a sample of the same bytes?
 
     python benches/densities.py [--questions 400] [--only brazil] [--shares 0.1,0.01] [--seed 1] [--keep FOLDER]
 
@@ -6,12 +6,16 @@ Sketches of five real data sets, at 1/10 and 1/100 of what their rows take as zs
 same bytes answer the same random questions; scopes, predicates, rows, samples and rules are those of
 ../shared/tools/contest.py, as in accuracy.py. Each question asks for QUANTILE(x, q) with q from 0.01 to 0.99,
 MEDIAN(x), QUARTILES(x), DECILES(x), PROBABILITY of a condition on one feature and of one on two, and OUTLIERS(x, k)
-with k from 1 to 3.
+with k from 1 to 3; then DENSITY(x, h), h being Silverman's bandwidth of the rows in scope, or a hundredth of their
+range where that is more: narrower peaks fall between the 201 points of a curve.
 
 Errors of quantiles are in standard deviations of the feature over all rows; of three or nine quantiles the mean counts.
 Errors of probabilities are as they are. Outliers are judged twice: as a share of the values in scope, and, where there
 are 20 of them or more, in true outliers, as the referee does with rows and COUNT. None counts for more than 2. Where a
 sample has no row, a quantile is the sample's mean, a probability that of the whole sample, and there are no outliers.
+Curves of sketch, rows and samples have the same bandwidth, and are compared at the points that the sketch answers with:
+the mean difference divided by the mean of the rows' curve, 2 where two curves have nothing in common. Where a sample
+has no row, its curve is that of the whole sample. Scopes whose values are all one have no curve.
 Gain is the sample's mean error over ours. A class is a function, with or without predicates, in one kind of scope; it
 is lost where the sample is better with 99% confidence (bootstrap by question). Scopes of fewer than 20 rows are asked
 for their intervals only.
@@ -48,6 +52,7 @@ FLIGHTS = ("dep_delay", "arr_delay", "air_time", "distance")
 RESULTS = ROOT / "benches" / "results" / "densities.json"
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 AWAY = (1.0, 1.5, 2.0, 2.5, 3.0)
+FINER = 16  #: steps of a bandwidth by which values are gathered before they are smoothed
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,11 @@ class Question:
             f"usual as (select avg({self.feature}) middle, stddev_pop({self.feature}) deviation from scope) "
             f"select {asked}, count(*), count({self.feature}) from scope, usual"
         )
+
+    def different(self, table: str, where: str) -> str:
+        """What DuckDB is asked for a curve: values and how many rows have each."""
+        known = f"{self.feature} is not null and not isnan({self.feature})"
+        return f"select {self.feature}::double, count(*) from {table} where ({where}) and {known} group by 1"
 
 
 def columns_of(source: Any, feature: str, random: np.random.Generator) -> Iterator[Column]:
@@ -177,7 +187,37 @@ class Asking:
             ]
             own = Point(question, column.function, True, missed, held, sketch, float(np.mean(samples)))
             self.points.append(own)
+        if enters:
+            self._ask_for_curve(question)
         return enters
+
+    def _ask_for_curve(self, question: Question) -> None:
+        def different(table: str) -> list[np.ndarray]:
+            for where in (question.true, "true"):
+                found = list(self._truth.con.execute(question.different(table, where)).fetchnumpy().values())
+                if found[0].size:
+                    break
+            return found
+
+        rows = different("rows")
+        width = bandwidth(*rows)
+        if not width > 0.0:
+            return
+        text = f"SELECT DENSITY({question.feature}, {width!r}) WHERE {question.asked}"
+        try:
+            answer = self._sketch.query(text)
+        except Exception as problem:  # every failure is a finding
+            self.problems.append(f"failed: {type(problem).__name__}: {str(problem)[:200]} in {text}")
+            return
+        table = answer.to_pandas()
+        points, found = table.iloc[:, 0].to_numpy(np.float64), table.iloc[:, 1].to_numpy(np.float64)
+        true = smoothed(*rows, points, width)
+
+        def error(curve: np.ndarray) -> float:
+            return float(min(np.abs(curve - true).sum() / max(true.sum(), math.ulp(0.0)), MOST))
+
+        others = [error(smoothed(*different(table), points, width)) for table in self._truth.samples]
+        self.points.append(Point(question, "DENSITY", True, 0, (), error(found), float(np.mean(others))))
 
     def _true(self, question: Question, table: str) -> Any:
         return self._truth.con.execute(question.select(table)).fetchall()[0]
@@ -228,6 +268,26 @@ class Asking:
             if value.p95 is not None:
                 held.append(bool(value.p95[0] - slack <= wanted <= value.p95[1] + slack))
         return missed, tuple(held)
+
+
+# --- curves -----------------------------------------------------------------------------------------------------------
+
+
+def bandwidth(values: np.ndarray, counts: np.ndarray) -> float:
+    """Silverman's rule of thumb, of different values and how often each is there, as far as points can show it."""
+    order = np.argsort(values)
+    values, shares = values[order], counts[order] / counts.sum()
+    deviation = math.sqrt(float(shares @ (values - shares @ values) ** 2))
+    first, third = values[np.searchsorted(np.cumsum(shares), (0.25, 0.75))]
+    width = 0.9 * (min(deviation, (third - first) / 1.34) or deviation) * counts.sum() ** -0.2
+    return float(max(width, (values[-1] - values[0]) / 100))
+
+
+def smoothed(values: np.ndarray, counts: np.ndarray, points: np.ndarray, width: float) -> np.ndarray:
+    """The density at some points, by a normal kernel. Values are gathered in steps of a 16th of its width."""
+    steps, own = np.unique(np.round(values / width * FINER), return_inverse=True)
+    away = points[:, None] / width - steps / FINER
+    return np.asarray(np.exp(-0.5 * away**2) @ np.bincount(own, counts) / (counts.sum() * width * math.sqrt(math.tau)))
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,18 @@ Intervals at 90% on the same months, over 1, 7 and 30 days: with all of the erro
 three, they held 93.7, 91.7, 92.3% and 96.9, 94.5, 93.9%; with none of it 92.7, 90.8, 91.3% and 86.7, 85.1, 85.5%; with
 half of that, as kept, 92.9, 91.0, 91.4% and 92.7, 89.0, 89.0%.
 
+Tried later for the nearest days, on 25 earlier ends of rows, 15 days apart (Beijing, United States:
+errors over 1, 7 and 30 days; kept 0.531, 0.876, 0.798 and 0.426, 0.557, 0.586), each a ridge regression of earlier
+errors, one for each day ahead: on the latest error of one day ahead 0.534, 0.879, 0.799 and 0.424, 0.556, 0.585; on the
+anomalies of all features of the cell 0.530, 0.880, 0.802 and 0.419, 0.558, 0.587, shrunk four times as much 0.529,
+0.877, 0.799 and 0.419, 0.557, 0.586; on those of the feature in all cells 0.527, 0.878, 0.799 and 0.393, 0.559, 0.588,
+which is the one gain: weather travels, but a question about one cell would have to read all. Of sketches (Beijing; kept
+0.535, 0.878, 0.799): shares of the two views by day ahead 0.535, 0.878, 0.799; with a week ago as a third view 0.535,
+0.875, 0.798. Intervals of sketches, 13 ends, from weighed errors of the same day ahead (held on days 1, 2-7 and later;
+kept 95.1, 91.2, 92.8% and 90.1, 88.3, 89.2%): by age, half as much a year ago 94.9, 91.3, 92.8% and 89.9, 87.9, 89.2%;
+half as much four months ago 95.1, 91.3, 92.4% and 88.7, 87.9, 89.1%; by season 95.0, 91.3, 93.0% and 89.2, 88.2, 89.2%;
+not in units of spread 92.2, 88.9, 90.7% and 90.4, 88.3, 88.0%, with intervals worse by 5 to 21% (Winkler 1972).
+
 Bar, from the sketch, on the last 30 days: at 1, 7 and 30 days no larger error than the values a week and 52 weeks ago
 on average, than that a week ago for each feature, and 85 to 95% of values within the interval at 90%.
 Writes benches/results/forecast.json. Says so, and ends, where ../shared/data is absent.

@@ -40,6 +40,20 @@ def test_a_density_of_several_parts_and_cells_has_a_curve_for_each_cell():
         assert np.trapezoid(curve["DENSITY(temp)"], curve["temp"]) == pytest.approx(1.0, abs=0.02)
 
 
+def test_where_no_path_has_a_feature_and_rows_may_its_density_is_that_of_all_rows_there():
+    scarce = Data(places=3, start="2023-01-01", hours=24 * 200, kept=0.02)
+    days = "time >= '2023-03-05' AND time < '2023-03-09'"
+    count = scarce.query(f"SELECT COUNT(half) AS n WHERE {days} AND temp BETWEEN 4 AND 6")["n"]
+    assert (count.estimate, count.high > 0) == (0, True)
+    curve, every = (
+        scarce.query(f"SELECT DENSITY(half, 2) AS d WHERE {days}{condition}").to_pandas()
+        for condition in (" AND temp BETWEEN 4 AND 6", "")
+    )
+    assert curve.equals(every)
+    with pytest.raises(BadQuery, match="no row in scope has half"):
+        scarce.query(f"SELECT DENSITY(half, 2) WHERE {days} AND temp > 99")
+
+
 def test_what_has_no_density_is_refused_with_a_reason():
     with pytest.raises(BadQuery, match="no row in scope has temp"):
         PATHS.query("SELECT DENSITY(temp) WHERE lat > 80")

@@ -27,10 +27,13 @@ _BEYOND: Final = 3.0
 def curve(pieces: Sequence[Pieces], feature: int, bandwidth: float | None) -> tuple[Floats, Floats] | None:
     """Values and the density there, of about unit area, of one group; None where there is nothing.
 
-    Without a bandwidth, Silverman's rule of thumb. Cost: the fine bins of the feature times the points.
+    Without a bandwidth, Silverman's rule of thumb. Where there may be rows and no path tells of them, features are
+    taken to be independent. Cost: the fine bins of the feature times the points.
     """
-    numbers = [each.numbers(feature) for each in pieces]
-    numbers = [each for each in numbers if each.count[0] > 0]
+    numbers = [found for each in pieces if (found := each.numbers(feature)).count[0] > 0]
+    if not numbers:
+        possible = [each for each in pieces if each.selection.values(feature).count()[1][0] > 0]
+        numbers = [found for each in possible if (found := each.alone(feature)).count[0] > 0]
     if not numbers:
         return None
     low, high, mass = _fine(numbers)

@@ -18,7 +18,7 @@ from synopsis.query.estimate import Estimates, Numbers
 from synopsis.query.histograms import Histograms
 from synopsis.query.histograms import Strata as Scope
 from synopsis.query.opened import Opened
-from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive
+from synopsis.query.predicates import And, Condition, IsNull, Leaf, Not, positive, reachable
 from synopsis.query.sampled import Sample
 from synopsis.query.strata import Selection
 from synopsis.query.telling import Told, tell
@@ -180,6 +180,10 @@ class Pieces:
         if feature not in self._known:
             self._known[feature] = self.estimates.of(feature)
         return self._known[feature]
+
+    def alone(self, feature: int) -> Numbers:
+        """What exact counts say of a feature, whatever is demanded of the others: for where no path tells."""
+        return Estimates(self.scoped.sample, reachable(positive(self._condition), feature)).of(feature)
 
     @cached_property
     def selection(self) -> Selection:
