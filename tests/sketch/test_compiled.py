@@ -52,3 +52,17 @@ def test_the_first_time_on_a_machine_is_announced_and_the_second_is_not(tmp_path
         )
         told.append(done.stderr.count("machine code is made for it"))
     assert told == [1, 0]
+
+
+def test_a_version_of_numba_that_was_not_tried_compiles_in_its_own_way(tmp_path: Path) -> None:
+    """Functions that call each other, of a module of their own, in a process that thinks of numba as of another one."""
+    code = """
+import numba
+numba.__version__ = "9.0.0"
+import numpy as np
+from synopsis.sketch import compiled, decoding
+assert compiled._pipelines(numba.__version__) == ({}, {})
+assert decoding.is_shared(np.array([0, 2]), np.array([4, 5]))
+assert not decoding.is_shared(np.array([0, 2]), np.array([5, 5]))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})

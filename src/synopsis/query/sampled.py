@@ -272,7 +272,7 @@ class Sample:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
                 usual = STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
-                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5])
+                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5], self.slots.offset)
             self._corrections[feature] = table
         return self._corrections[feature]
 

@@ -62,6 +62,7 @@ def _corrected(
     slot: Positions,
     weight: Floats,
     in_all: Floats,
+    offset: Integers,
 ) -> Floats:
     """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
     expected = weighing.counted(counts, stratum, covered)
@@ -70,7 +71,7 @@ def _corrected(
     usual = np.empty(stratum.size)
     for each in range(stratum.size):
         usual[each] = STEADY * whole[each] / max(kept[each], 1)
-    return weighing.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all)
+    return weighing.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all, offset)
 
 
 @compiled
@@ -358,7 +359,7 @@ def tell(
     luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
     if partly and kind != OTHER:
         luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even)
-    known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4])
+    known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4], slots)
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
     expected = weighing.counted(counts[row], stratum, covered)
     untouched = _corrected(counts[row], codes[row], *known) if exact else expected

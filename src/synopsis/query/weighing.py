@@ -15,6 +15,10 @@ from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Flags
 
+#: Of the few paths more that strata are thought to have, those that are as usual where others speak for a stratum. With
+#: none a place follows a single other one in all it does; with a quarter, days of twenty places err half as much more.
+_AS_USUAL = 1 / 16
+
 # --- days and paths ---------------------------------------------------------------------------------------------------
 
 
@@ -546,13 +550,16 @@ def lucky(
     slot: Positions,
     weight: Floats,
     whole: Floats,
+    offset: Integers,
 ) -> Floats:
     """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
 
-    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. Of a
-    stratum without a path in scope nothing more is known than what is expected. Paths come in runs.
+    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. A
+    stratum without a path in scope has what is expected of it, bin by bin as much more or less as the others of its
+    group: a warm day is one at all places. Paths come in runs.
     """
     table, every = np.zeros(expected.shape), np.zeros(expected.shape)
+    heard = np.zeros(expected.shape[0], np.bool_)
     for run in range(column.size):
         for path in range(column[run], column[run] + many[run]):
             table[slot[run], codes[path]] += weight[run]
@@ -561,7 +568,8 @@ def lucky(
         reached = 0.0
         for each in range(expected.shape[1]):
             reached += abs(table[number, each])
-        if reached == 0.0:
+        heard[number] = reached > 0.0
+        if not heard[number]:
             for each in range(expected.shape[1]):
                 table[number, each] = expected[number, each]
             continue
@@ -573,4 +581,36 @@ def lucky(
             found += max(table[number, each], 0.0)
         for each in range(expected.shape[1]):
             table[number, each] *= wanted / found if found > 0.0 else 1.0
+    for group in range(offset.size - 1):
+        _follow(table, expected, usual, heard, offset[group], offset[group + 1])
     return table
+
+
+@compiled
+def _follow(table: Floats, expected: Floats, usual: Floats, heard: Flags, begin: int, end: int) -> None:
+    """Let strata without a path go with those of their group that have some, and that are a little more as usual."""
+    bins, silent, more = expected.shape[1], 0, 0.0
+    found, wanted = np.zeros(bins), np.zeros(bins)
+    for number in range(begin, end):
+        silent += not heard[number]
+        more += _AS_USUAL * usual[number] / (end - begin)
+        for each in range(bins if heard[number] else 0):
+            found[each] += max(table[number, each], 0.0)
+            wanted[each] += expected[number, each]
+    if silent == 0 or silent == end - begin:
+        return
+    of_heard = 0.0
+    for each in range(bins):
+        of_heard += wanted[each]
+    for number in range(begin, end):
+        if heard[number]:
+            continue
+        rows = total = 0.0
+        for each in range(bins):
+            beside = more * wanted[each] / of_heard
+            rows += expected[number, each]
+            if wanted[each] > 0.0:
+                table[number, each] *= (found[each] + beside) / (wanted[each] + beside)
+            total += table[number, each]
+        for each in range(bins):
+            table[number, each] *= rows / total if total > 0.0 else 1.0

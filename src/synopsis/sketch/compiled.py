@@ -17,6 +17,9 @@ from typing import Any, Final, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Versions of numba whose inner parts `parts` knows.
+_TRIED: Final = ("0.68.",)
+
 _OPTIONS: Final = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
@@ -28,22 +31,35 @@ class Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         import numba
 
-        from synopsis.sketch.parts import Part, Whole
-
         njit: Any = numba.njit
+        whole, part = _pipelines(numba.__version__)
         self.py_func = function
-        self._part = njit(pipeline_class=Part, no_cpython_wrapper=True, **_OPTIONS)(function)
+        self._part = njit(no_cpython_wrapper=True, **part, **_OPTIONS)(function)
         self._numba_type_ = self._part._numba_type_  # what machine code takes this for; it holds on to nothing
         if function.__name__.startswith("_"):  # Python calls none of these
             return
         try:
-            self.whole = njit(pipeline_class=Whole, cache=True, **_OPTIONS)(function)
+            self.whole = njit(cache=True, **whole, **_OPTIONS)(function)
             self.whole._cache._cache_file._source_stamp = _stamp()
         except RuntimeError:  # no folder that may be written to: every process compiles anew
-            self.whole = njit(pipeline_class=Whole, **_OPTIONS)(function)
+            self.whole = njit(**whole, **_OPTIONS)(function)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.whole(*arguments)
+
+
+@cache
+def _pipelines(version: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How numba is to compile what Python calls, and what only machine code calls.
+
+    That is twice as fast as its own way, and takes parts of it that may change from one version to the next: with any
+    other than those it was tried with, numba goes its own way.
+    """
+    if not version.startswith(_TRIED):
+        return {}, {}
+    from synopsis.sketch.parts import Part, Whole
+
+    return {"pipeline_class": Whole}, {"pipeline_class": Part}
 
 
 def compiled(function: F) -> F:

@@ -400,9 +400,14 @@ class Estimates:
         every = self._table(key, days.paths(days.weights(self._rows.size)).weight)
         inside = self._table(key, self._luck.weight) + covered * every
         table = inside + (inside + covered * usual) / (every + usual) * (expected / covered - every)
-        table = np.where((inside > 1e-9).any(axis=1, keepdims=True), table, expected)
-        found, wanted = (np.maximum(each, 0.0).sum(axis=1, keepdims=True) for each in (table, expected))
-        return np.asarray(table * np.where(found > 0.0, wanted / np.where(found > 0.0, found, 1.0), 1.0))
+        heard = (inside > 1e-9).any(axis=1)
+        table = _summing(np.where(heard[:, None], table, expected), expected)
+        if heard.all() or not heard.any():
+            return table
+        seen, usually = np.maximum(table[heard], 0.0).sum(axis=0), expected[heard].sum(axis=0)
+        beside = usual.mean() / 16 * usually / usually.sum()
+        more = np.where(usually > 0.0, (seen + beside) / np.where(usually > 0.0, usually + beside, 1.0), 1.0)
+        return np.where(heard[:, None], table, _summing(expected * more, expected))
 
     # --- statistics ---------------------------------------------------------------------------------------------------
 
@@ -744,6 +749,12 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and other.scales is self.scales
+
+
+def _summing(table: Floats, wanted: Floats) -> Floats:
+    """The table with rows that sum to others', whatever is below nothing."""
+    found, sums = (np.maximum(each, 0.0).sum(axis=1, keepdims=True) for each in (table, wanted))
+    return np.asarray(table * np.where(found > 0.0, sums / np.where(found > 0.0, found, 1.0), 1.0))
 
 
 @lru_cache(maxsize=256)
