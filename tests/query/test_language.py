@@ -66,6 +66,14 @@ def test_questions_that_ask_the_same_are_equal_wherever_their_words_stand() -> N
     assert read("SELECT MEAN(rh) AS m") != read("SELECT MEAN(temp_c) AS m")
 
 
+def test_contains_is_a_function_only_where_it_is_called() -> None:
+    asked = read("SELECT MEAN(contains), CONTAINS (contains = 1, rh = 2, temp_c = 3) WHERE contains > 4")
+    assert str(asked) == (
+        "select mean(contains) as 'MEAN(contains)'\n"
+        "select contains(contains = 1.0 and rh = 2.0 and temp_c = 3.0) as 'CONTAINS (contains = 1, rh = 2, temp_c = 3)'\nscope contains > 4.0"
+    )
+
+
 def test_a_thousand_conditions_are_read() -> None:
     question = read("SELECT COUNT(*) WHERE " + " AND ".join(["location LIKE 'dj%'"] * 1000))
     assert bind(question, LAYOUT).parts[0].scope.prefixes == ("dj",)
