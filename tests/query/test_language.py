@@ -67,10 +67,11 @@ def test_questions_that_ask_the_same_are_equal_wherever_their_words_stand() -> N
 
 
 def test_contains_is_a_function_only_where_it_is_called() -> None:
-    asked = read("SELECT MEAN(contains), CONTAINS (contains = 1, rh = 2, temp_c = 3) WHERE contains > 4")
+    asked = read("SELECT MEAN(contains), CONTAINS (contains = 1, rh = 2, dew = 3) AS all WHERE contains > 4")
     assert str(asked) == (
         "select mean(contains) as 'MEAN(contains)'\n"
-        "select contains(contains = 1.0 and rh = 2.0 and temp_c = 3.0) as 'CONTAINS (contains = 1, rh = 2, temp_c = 3)'\nscope contains > 4.0"
+        "select contains(contains = 1.0 and rh = 2.0 and dew = 3.0) as 'all'\n"
+        "scope contains > 4.0"
     )
 
 
