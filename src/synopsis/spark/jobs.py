@@ -109,9 +109,16 @@ def told_plainly() -> Iterator[None]:
             file = _NAMES_A_FILE.search(str(error))
             named = file[1] if file else "the source"
             raise BadSource(f"{named} cannot be read ({what}); mend it or leave it out") from error
-        if not isinstance(error, PySparkException | Py4JJavaError) and sessions.java_has_stopped():
+        if _is_cut_off(error) and sessions.java_has_stopped():
             what = "its Java has stopped, perhaps for want of memory"
         raise SparkFailed(what, sessions.log_name()) from error
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is that Java did not answer; PySpark calls that by other names at times."""
+    while isinstance(error, PySparkException) and error.__context__ is not None:
+        error = error.__context__
+    return not isinstance(error, PySparkException | Py4JJavaError)
 
 
 def first_line(error: BaseException) -> str:
