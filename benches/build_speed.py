@@ -6,10 +6,10 @@
 `syn.build` into a fresh target. "exact" is with `exact_at=(4, "1mo")`: pivots, sums of all products, files, commit;
 "with entities" also keeps which station was where and when, of which the rollup knows nothing; "paths" has no promise
 and 8 MB: statistics, probe, tallies, strata. The rollup is count, mean, stddev, min and max of the same features by the
-same cells and months; one rival throws its rows away (format noop), the other writes them as Parquet. They run in one
-session with the same settings ("exact" and rollups in one, the others and rollups in another), in turns, three times after six warm-ups of each: Java compiles what it runs, and it
-takes that long until the times hardly change. Bars: "exact" reaches at least 0.6 of the rollup's rows a second, "paths"
-0.4, medians compared.
+same cells and months; one rival throws its rows away (format noop), the other writes them as Parquet. They run in
+turns in one session with the same settings ("exact" and rollups in one, the others and rollups in another), three times
+after six warm-ups of each: Java compiles what it runs, and it takes that long until the times hardly change. Bars:
+"exact" reaches at least 0.6 of the rollup's rows a second, "paths" 0.4, medians compared.
 Writes benches/results/build_speed.json.
 """
 
