@@ -55,14 +55,16 @@ def test_the_first_time_on_a_machine_is_announced_and_the_second_is_not(tmp_path
 
 
 def test_a_version_of_numba_that_was_not_tried_compiles_in_its_own_way(tmp_path: Path) -> None:
-    """Functions that call each other, of a module of their own, in a process that thinks of numba as of another one."""
+    """A function that calls another one, in a process that takes its numba for a later one."""
     code = """
 import numba
 numba.__version__ = "9.0.0"
 import numpy as np
-from synopsis.sketch import compiled, decoding
+from synopsis.query import slices
+from synopsis.sketch import compiled
 assert compiled._pipelines(numba.__version__) == ({}, {})
-assert decoding.is_shared(np.array([0, 2]), np.array([4, 5]))
-assert not decoding.is_shared(np.array([0, 2]), np.array([5, 5]))
+ends, low, high = np.array([0.0, 1.0, 4.0]), np.array([10.0, 20.0]), np.array([20.0, 50.0])
+found = slices.values(ends, low, high, 0.0, np.array([0.5, 2.5]))
+assert found.tolist() == [15.0, 35.0], found
 """
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})

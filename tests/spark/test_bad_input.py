@@ -18,6 +18,7 @@ import synopsis as syn
 from synopsis import cli
 from synopsis.core.errors import EmptySource, RowsRejected
 from synopsis.core.spec import Spec
+from synopsis.spark import jobs
 from synopsis.spark.observations import observations
 from synopsis.spark.sources import located, opened
 from synopsis.testing.rows import Rows
@@ -116,6 +117,13 @@ def test_rejects_add_up_over_batches_and_a_refused_build_adds_none(tmp_path: Pat
     with pytest.raises(RowsRejected):
         syn.build(table, SPEC, place, batch="five", strict=True, progress=False)
     assert Counter(syn.open(place).rejects()["batch"].to_pylist()) == {"one": 4, "three": 4}
+
+
+def test_rejects_are_written_in_files_of_bounded_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(jobs.BOUNDED_BATCHES, "spark.sql.execution.arrow.maxBytesPerBatch", "1")
+    syn.build(with_bad_rows(), SPEC, tmp_path / "w.syn", progress=False)
+    assert len(list((tmp_path / "w.syn" / "rejects").rglob("*.parquet"))) == len(BAD)
+    assert syn.open(tmp_path / "w.syn").rejects().num_rows == len(BAD)
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:

@@ -134,7 +134,8 @@ def write_rejects(observed: Observations, batch: str, place: str, attempt: str) 
     """Write the rows that were set aside, with their reasons, as files. One more pass over the rows."""
     rows = observed.rejected().coalesce(1)
     written = rows.mapInArrow(partial(_write_rejects, batch=batch, place=place, attempt=attempt), "summary string")
-    return tuple(Written(**json.loads(row.summary)) for row in written.collect())
+    with jobs.settings(rows.sparkSession, jobs.BOUNDED_BATCHES):
+        return tuple(Written(**json.loads(row.summary)) for row in written.collect())
 
 
 def _groups(observed: Observations, layout: Layout, pivot: list[str], frame: DataFrame | None = None) -> DataFrame:

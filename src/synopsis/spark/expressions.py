@@ -158,8 +158,9 @@ def _scaled(column: Column, kind: st.DataType, unit: str) -> Column:
     usable = sf.when((column >= low) & (column <= high), column)
     if isinstance(kind, st.IntegralType):
         whole = usable.cast("bigint")
-        microseconds = sf.call_function("div", whole - sf.pmod(whole, sf.lit(1_000)), sf.lit(1_000))
-        return microseconds if unit == "ns" else whole * int(factor)
+        if unit == "ns":
+            return sf.call_function("div", whole - sf.pmod(whole, sf.lit(1_000)), sf.lit(1_000))
+        return whole * int(factor)
     if isinstance(kind, st.DecimalType):
         return sf.floor(usable.cast(EPOCHS) * sf.lit(Decimal(str(factor)))).cast("bigint")
     # To the nearest one: a double beside a whole microsecond means that one.

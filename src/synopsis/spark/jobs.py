@@ -88,14 +88,22 @@ def _restore(spark: SparkSession, before: Mapping[str, str | None]) -> None:
 
 
 def batches_of(rows: int) -> dict[str, str]:
-    """Settings for Arrow batches of so many rows, however many bytes they take.
+    """Settings for Arrow batches of so many rows, however many bytes they take: for rows of numbers.
 
     With a bound for the bytes, Spark adds up those of every column after every row, which takes longer than writing it.
     """
+    return _batches(rows, 2**31 - 1)
+
+
+def _batches(rows: int, most_bytes: int) -> dict[str, str]:
     return {
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(rows),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(most_bytes),
     }
+
+
+#: Settings for Arrow batches of rows that may be large: texts, and what was packed.
+BOUNDED_BATCHES = _batches(10_000, 1 << 26)
 
 
 @contextmanager

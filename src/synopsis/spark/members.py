@@ -49,8 +49,8 @@ _BOX = ("min_latitude", "min_longitude", "max_latitude", "max_longitude")
 def gathered(observed: Observations, spec: Spec, memory: int, first_us: int, last_us: int) -> Members | None:
     """The members of all spans, with as many spans as fit their share of the budget; None without entities or room.
 
-    One pass over places, times and entities, between whose instants all rows lie, for the visits; all else is made of
-    these. The driver sees a few thousand spans and the marks that fit.
+    All rows lie between two instants. One pass over places, times and entities makes visits of them, and all else is
+    made of these. The driver sees a few thousand spans and the marks that fit.
     """
     if spec.entity is None:
         return None

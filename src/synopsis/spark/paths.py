@@ -158,7 +158,10 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
 
 
 def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int) -> Summary:
-    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies."""
+    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
+
+    Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
+    """
     layout, scales, contexts = how.layout, how.scales, how.contexts
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
@@ -175,12 +178,18 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     )
     tally = partial(_tallied, how=how)
     pack = partial(_packed, how=how)
-    with jobs.settings(observed.frame.sparkSession, jobs.batches_of(_BATCH_ROWS)):
-        tallies = rows.mapInArrow(tally, "region bigint, tallies binary")
-        # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
-        tasks = min(observed.frame.sparkSession.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
-        made = tallies.repartition(tasks, "region").mapInArrow(pack, "part binary")
-        parts = [pickle.loads(part) for part in made.toArrow()["part"].to_pylist()]
+    session = observed.frame.sparkSession
+    # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
+    tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
+    tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
+    try:
+        with jobs.settings(session, jobs.batches_of(_BATCH_ROWS)):
+            tallies.count()
+        with jobs.settings(session, jobs.BOUNDED_BATCHES):
+            made = tallies.mapInArrow(pack, "part binary").toArrow()
+    finally:
+        tallies.unpersist()
+    parts = [pickle.loads(part) for part in made["part"].to_pylist()]
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
     whole = reduce(add, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty)
     meetings = [part for part in parts if isinstance(part, Meetings)]
