@@ -151,7 +151,7 @@ def prepare(truth: Any) -> None:
     cells = geohash.encode(np.asarray(places["lat"]), np.asarray(places["lon"]), 5 * LENGTHS[0])
     truth.con.register("known", pa.table({"lat": places["lat"], "lon": places["lon"], "cell": cells}))
     truth.con.execute(
-        "create table placed as select rows.*, cell, (epoch(ts) // 86400)::bigint as day "
+        "create table placed as select rows.*, cell, floor(epoch(ts) / 86400)::bigint as day "
         "from rows join known using (lat, lon)"
     )
 

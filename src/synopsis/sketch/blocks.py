@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import tilts
+from synopsis.sketch import stretches, tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.packing import packed, plain_bytes, unpacked
@@ -37,6 +37,7 @@ class Block:
     head: bytes  #: keys, runs and days
     bins: tuple[bytes, ...]  #: a frame a feature
     paths: tuple[bytes, ...]  #: a frame a feature
+    stretches: tuple[bytes, ...] = ()  #: a frame a feature, where they are kept
 
     @property
     def strata(self) -> int:
@@ -62,7 +63,7 @@ class Block:
     @property
     def nbytes(self) -> int:
         """Bytes of all frames."""
-        return len(self.head) + sum(map(len, self.bins)) + sum(map(len, self.paths))
+        return len(self.head) + sum(sum(map(len, frames)) for frames in (self.bins, self.paths, self.stretches))
 
 
 def closed(strata: Strata, contexts: Contexts) -> Block:
@@ -80,11 +81,12 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
         len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
         tuple(packed(rank) for rank in ranks),
+        tuple(map(stretches.closed, strata.stretches)),
     )
 
 
-def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
-    """The strata of a block, with the bins and paths of these features only, in this order."""
+def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_days: int = 0) -> Strata:
+    """The strata of a block, with bins, paths and stretches of these features only, in this order."""
     (period, runs), (place, first, lengths), (day_rows, day_kept) = (
         unpacked(head).astype(np.int64) for head in block._heads
     )
@@ -92,6 +94,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
     known: dict[int, Codes] = {}
     for feature in contexts.needed(set(features)):
         known[feature] = contexts.code_of(feature, unpacked(block.paths[feature]), known)
+    stretched = [stretches.opened(block.stretches[feature]) for feature in features if block.stretches]
     return Strata(
         period=period,
         starts=np.stack([each[0] for each in bins]),
@@ -105,6 +108,8 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
         day_rows=day_rows,
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
+        stretches=np.stack(stretched) if stretched else np.empty((len(features), stretches.FACTS, 0), np.int64),
+        stretch_days=stretch_days,
     )
 
 
@@ -117,10 +122,11 @@ def opened_within(
     last_day: int,
     *,
     even: bool = False,
+    stretch_days: int = 0,
 ) -> Strata | None:
     """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
 
-    `even` says whether their paths come at even steps of time.
+    `even` says whether their paths come at even steps of time, `stretch_days` how long stretches are, if there are any.
     Cost: proportional to the bytes of the frames that are opened.
     """
     needed = contexts.needed(set(features))
@@ -128,11 +134,13 @@ def opened_within(
     for block in blocks:
         frames.append(block.head)
         frames += [block.bins[feature] for feature in features]
+        frames += [block.stretches[feature] for feature in features] if stretch_days else []
         frames += [block.paths[feature] for feature in needed]
     sizes = np.array([len(frame) for frame in frames])
     joined = np.frombuffer(b"".join(frames), np.uint8)
-    parts, packs, size = decoding.parted(joined, sizes, len(features) + 1, len(needed))
-    found, day_offset, day = decoding.decoded(
+    triples = 1 + len(features) * (2 if stretch_days else 1)
+    parts, packs, size = decoding.parted(joined, sizes, triples, len(needed))
+    found, day_offset, day, stretch_offset = decoding.decoded(
         plain_bytes(packs, size),
         parts,
         len(parts) // len(blocks),
@@ -146,11 +154,14 @@ def opened_within(
         contexts.centres,
         contexts.code_table,
         int(parts[decoding.HEADS, decoding.ROWS]) - 1,
+        stretch_days,
     )
     if not found[0].size:
         return None
-    strata = replace(Strata(*found), even=even)
-    vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
+    strata = replace(Strata(*found), even=even, stretch_days=stretch_days)
+    vars(strata).update(
+        day_offset=day_offset, day=day, stretch_offset=stretch_offset
+    )  # what it would find out by itself
     return strata
 
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.sketch import blocks
+from synopsis.sketch import blocks, stretches
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
+from synopsis.sketch.stretches import Levels, Stretching
 from synopsis.sketch.summary import PathLayout, cut
-from synopsis.sketch.tallies import DAY_US, EVERYTHING, PERIODS, Tallies, periods
+from synopsis.sketch.tallies import DAY_US, EVERYTHING, PERIODS, Tallies, numbered, periods
 
 #: Bins of a feature: as few as serve, and more where all paths stay anyhow.
 BINS = (15, 23, 31, 47, 63)
@@ -36,6 +37,12 @@ MOVING_BINS = (249, 127, 63, 31, 15, 7)
 
 #: Share of the budget that exact counts may take: of stations at the very most, of moving objects.
 _MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
+
+#: Bits by which places of a probe are told apart, neighbours together.
+_PLACE_BITS = 50
+
+#: Share of what counts leave of the budget that stretches may take, the shortest that do.
+_MOST_STRETCHES = 0.15
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
@@ -70,11 +77,12 @@ class Cost:
     a_path: float
     rows: float
     blur: float  #: how far values lie from the middles of their bins, in standard deviations of all values
+    stretches: float = 0.0
 
     @property
     def counts(self) -> float:
         """All but the paths."""
-        return float(self.scales.nbytes + self.contexts.nbytes) + self.places + self.bins
+        return float(self.scales.nbytes + self.contexts.nbytes) + self.places + self.bins + self.stretches
 
     def error(self, memory: int) -> float:
         """By what answers are off, up to a factor: the blur of a path, and the fewer there are the more."""
@@ -88,6 +96,18 @@ class Cost:
     def filled(self, memory: int) -> Cost:
         """The same with as many paths as fit."""
         return replace(self, layout=replace(self.layout, kept=self.affordable(memory)))
+
+    def stretched(self, probe: Probe, memory: int) -> Cost:
+        """The same with the shortest stretches for which there is room, if there is any; `probe` has whole places."""
+        room = (memory * _AIM - self.counts) * _MOST_STRETCHES
+        if self.affordable(memory) == 1.0:  # no path makes way for them
+            room = memory * _AIM - self.counts - self.rows * self.a_path
+        for days in stretches.LENGTHS:
+            stretching = Stretching.of(self.scales, days)
+            taken = _stretch_bytes(probe, stretching) * probe.factor
+            if taken <= room:
+                return replace(self, layout=replace(self.layout, stretching=stretching), stretches=taken)
+        return self
 
 
 def chosen(
@@ -126,7 +146,7 @@ def _of_stations(probe: Probe, memory: int) -> Cost | None:
         if finer.affordable(memory) < 1.0:
             break
         best = finer
-    return best.filled(memory)
+    return best.stretched(probe, memory).filled(memory)
 
 
 def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
@@ -142,7 +162,9 @@ def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
         cost = replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur)
         if cost.counts <= memory * _MOST_COUNTS:
             found.append(cost)
-    return min(found, key=lambda cost: cost.error(memory)).filled(memory) if found else None
+    if not found:
+        return None
+    return min(found, key=lambda cost: cost.error(memory)).stretched(probe, memory).filled(memory)
 
 
 def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:
@@ -209,6 +231,16 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
     )
 
 
+def _stretch_bytes(probe: Probe, stretching: Stretching) -> int:
+    """What the stretches of a probe take, all places one after the other."""
+    place = geohash.encode(probe.latitude, probe.longitude, _PLACE_BITS)
+    keys, which = numbered(place, probe.local_us // DAY_US // stretching.days)
+    tables = stretching.levels_of_codes(probe.scales)
+    levels = np.stack([table[codes] for table, codes in zip(tables, probe.fine, strict=True)])
+    facts = stretches.rounded(stretches.summed(levels, which, len(keys[0])), np.bincount(which, minlength=len(keys[0])))
+    return sum(len(stretches.closed(each)) for each in facts)
+
+
 def _blur(tallies: Tallies, strata: Strata, scales: Scales, feature: int) -> float:
     """The standard deviation of a feature's values within bins, as a share of that of all."""
     fine = scales.quantizers[feature].bins
@@ -240,12 +272,22 @@ def rhythm(probe: Probe) -> tuple[int, bool]:
 
 
 def tallied(
-    latitude: Floats, longitude: Floats, local_us: Integers, fine: Codes, kept: NDArray[np.bool_], layout: PathLayout
+    latitude: Floats,
+    longitude: Floats,
+    local_us: Integers,
+    fine: Codes,
+    kept: NDArray[np.bool_],
+    layout: PathLayout,
+    levels: Levels | None = None,
 ) -> Tallies:
-    """The tallies of rows in this layout; moving objects stand in cells, by their south-western corners."""
+    """The tallies of rows in this layout; moving objects stand in cells, by their south-western corners.
+
+    Stretches are of levels, features x rows, where these are given.
+    """
     period = periods(local_us, layout.months)
     if layout.place_bits is None:
-        return Tallies.of(latitude, longitude, period, local_us, fine, kept, layout.region_bits)
+        given = (latitude, longitude, period, local_us, fine, kept, layout.region_bits)
+        return Tallies.of(*given, levels=levels, stretch_days=layout.stretch_days)
     cells = geohash.encode(latitude, longitude, layout.place_bits)
     south, west, _, _ = geohash.decode(cells, layout.place_bits)
     day_us = local_us // DAY_US * DAY_US

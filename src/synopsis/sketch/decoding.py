@@ -23,8 +23,8 @@ Bytes = NDArray[np.uint8]
 #: Parts of a block before those of its features: keys, runs, days.
 HEADS = 3
 
-#: Parts of a feature's bins: widths, tilts, counts.
-BINS = 3
+#: Parts of a feature's bins: widths, tilts, counts; and of its stretches: absent rows, means, deviations.
+BINS, STRETCHES = 3, 3
 
 
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
@@ -150,6 +150,41 @@ def _kept(
 
 
 @compiled
+def _stretched(
+    numbers: Integers, parts: Integers, runs: int, first: int, many: int, days: int, offset: Integers, to: int
+) -> int:
+    """Where among the days of a stratum its stretches begin, written down from `to` on; one past the last.
+
+    They end with their days and with their place, and go on over a gap between two runs.
+    """
+    begin, place, last = 0, -1, 0
+    for run in range(first, first + many):
+        own, day = _number(numbers, parts, runs, 0, run), _number(numbers, parts, runs, 1, run)
+        length = _number(numbers, parts, runs, 2, run)
+        for each in range(length):
+            number = (day + each) // days
+            if own != place or number != last:
+                offset[to] = begin + each
+                to += 1
+            place, last = own, number
+        begin += length
+    return to
+
+
+@compiled
+def _stretches(numbers: Integers, parts: Integers, runs: int, first: int, many: int, days: int) -> int:
+    """How many stretches a stratum has."""
+    found, place, last = 0, -1, 0
+    for run in range(first, first + many):
+        own = _number(numbers, parts, runs, 0, run)
+        begin = _number(numbers, parts, runs, 1, run) // days
+        end = (_number(numbers, parts, runs, 1, run) + _number(numbers, parts, runs, 2, run) - 1) // days
+        found += end - begin + (own != place or begin != last)
+        place, last = own, end
+    return found
+
+
+@compiled
 def _coded(ranks: Codes, found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
     """The codes of a feature from its ranks, given those of its parents; none where it has fewer."""
     if not first.size:
@@ -178,19 +213,25 @@ def decoded(
     centres: Codes,
     code_of: Codes,
     bins: int,
-) -> tuple[tuple[Any, ...], Integers, Integers]:
-    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
+    stretch_days: int,
+) -> tuple[tuple[Any, ...], Integers, Integers, Integers]:
+    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, and where
+    stretches begin.
 
-    A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
-    parents first. What `parts` says of them is changed on the way.
+    A block has HEADS, BINS for each feature, STRETCHES for each if they have any length, and one part for each of the
+    features that are `needed` to find the codes, parents first. What `parts` says of them is changed on the way.
     """
-    numbers = _numbers(plain, parts, per_block, HEADS + BINS * features.size)
+    of_stretches = HEADS + BINS * features.size
+    of_paths = of_stretches + (STRETCHES * features.size if stretch_days else 0)
+    numbers = _numbers(plain, parts, per_block, of_paths)
     sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
-    strata = runs = days = paths = 0
+    strata = runs = days = paths = stretched = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
             strata, runs = strata + 1, runs + sizes[each, 0]
             days, paths = days + sizes[each, 1], paths + sizes[each, 2]
+    most = days if stretch_days else 0
+    stretches, stretch_offset = np.empty((features.size, STRETCHES, most), np.int64), np.zeros(most + 1, np.int64)
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
@@ -210,7 +251,7 @@ def decoded(
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
         keys = block * per_block
-        run = day = path = 0
+        run = day = path = stretch = 0
         for stratum in range(parts[keys, COLUMNS]):
             if sizes[seen, 3]:
                 period[to] = _number(numbers, parts, keys, 0, stratum)
@@ -238,7 +279,7 @@ def decoded(
                     counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
-                    feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
+                    feature, begin = needed[row], parts[keys + of_paths + row, PLACE] + path
                     first, second = nobody, nobody
                     if parents[feature, 0] >= 0:
                         first = known[row_of[parents[feature, 0]], to_path:end_path]
@@ -246,9 +287,27 @@ def decoded(
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
                     ranks, found = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
                     _coded(ranks, found, first, second, centres[feature], code_of)
+                if stretch_days:
+                    until = _stretched(
+                        numbers, parts, keys + 1, run, sizes[seen, 0], stretch_days, stretch_offset, stretched
+                    )
+                    for at in range(stretched, until):
+                        stretch_offset[at] += to_day
+                    for feature in range(features.size):
+                        for fact in range(STRETCHES):
+                            own = keys + of_stretches + STRETCHES * feature + fact
+                            for at in range(stretched, until):
+                                found_at = stretch + at - stretched
+                                number = 0
+                                for plane in range(parts[own, ROWS]):
+                                    number |= _number(numbers, parts, own, plane, found_at) << (8 * plane)
+                                stretches[feature, fact, at] = (number >> 1) ^ -(number & 1) if fact == 1 else number
+                    stretch, stretched = stretch + until - stretched, until
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to], day_offset[to] = to_run, to_day
+            elif stretch_days:
+                stretch += _stretches(numbers, parts, keys + 1, run, sizes[seen, 0], stretch_days)
             run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
             seen += 1
     codes = np.empty((features.size, paths), np.uint8)
@@ -256,8 +315,13 @@ def decoded(
         given, found = known[row_of[features[feature]]], codes[feature]
         for each in range(paths):
             found[each] = given[each]
-    fields = (period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes)
-    return fields, day_offset, day_of
+    if stretch_days:
+        stretch_offset[stretched] = to_day
+    fields = (
+        period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes,
+        stretches[:, :, :stretched],
+    )  # fmt: skip
+    return fields, day_offset, day_of, stretch_offset[: stretched + 1]
 
 
 @compiled

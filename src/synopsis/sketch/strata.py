@@ -12,14 +12,14 @@ sorted by place, then period; runs follow their strata, days their runs, paths t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import tilts
+from synopsis.sketch import stretches, tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
@@ -47,6 +47,10 @@ _EVER = 1 << 62
 LONGEST_GAP = 30
 
 
+def _no_stretches() -> Integers:
+    return np.empty((0, stretches.FACTS, 0), np.int64)
+
+
 @dataclass(frozen=True)
 class Strata:
     """Strata with their runs, days, bins and paths."""
@@ -63,6 +67,8 @@ class Strata:
     day_rows: Integers  #: days: rows
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
+    stretches: Integers = field(default_factory=_no_stretches)  #: features x stretches.FACTS x stretches
+    stretch_days: int = 0  #: days of a stretch; 0 where none are kept
     even: bool = False  #: whether paths come at even steps of their place's time
 
     @property
@@ -114,19 +120,31 @@ class Strata:
         """Strata + 1: where each stratum's paths begin."""
         return _ends(self.day_kept)[self.day_offset]
 
+    @cached_property
+    def stretch_offset(self) -> Integers:
+        """Stretches + 1: where the days of each begin; none where none are kept."""
+        if not self.stretch_days:
+            return np.zeros(1, np.int64)
+        stratum = np.repeat(np.arange(len(self)), np.diff(self.day_offset))
+        return stretches.offsets(stratum, self.day_place, self.day, self.stretch_days)
+
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""
         if isinstance(which, slice):
-            runs, days, paths = (
-                slice(int(offset[which.start]), int(offset[which.stop]))
-                for offset in (self.run_offset, self.day_offset, self.path_offset)
-            )
-            return self._picked(which, runs, days, paths)
-        offsets = (self.run_offset, self.day_offset, self.path_offset)
-        parts = (np.flatnonzero(np.repeat(which, np.diff(each))) for each in offsets)
-        return self._picked(np.flatnonzero(which), *parts)
+            parts = (slice(int(offset[which.start]), int(offset[which.stop])) for offset in self._offsets)
+            return self._picked(which, *parts)
+        found = (np.flatnonzero(np.repeat(which, np.diff(each))) for each in self._offsets)
+        return self._picked(np.flatnonzero(which), *found)
 
-    def _picked(self, strata: Any, runs: Any, days: Any, paths: Any) -> Strata:
+    @property
+    def _offsets(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Strata + 1: where runs, days, paths and stretches of each begin."""
+        of_stretches = (
+            np.searchsorted(self.stretch_offset, self.day_offset) if self.stretch_days else self.day_offset * 0
+        )
+        return self.run_offset, self.day_offset, self.path_offset, of_stretches
+
+    def _picked(self, strata: Any, runs: Any, days: Any, paths: Any, stretched: Any) -> Strata:
         return Strata(
             period=self.period[strata],
             starts=self.starts[:, strata],
@@ -140,6 +158,8 @@ class Strata:
             day_rows=self.day_rows[days],
             day_kept=self.day_kept[days],
             codes=self.codes[:, paths],
+            stretches=self.stretches[:, :, stretched],
+            stretch_days=self.stretch_days,
             even=self.even,
         )
 
@@ -156,6 +176,8 @@ class Strata:
             **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days")},
             **{name: chained(name) for name in ("day_rows", "day_kept")},
             **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
+            stretches=chained("stretches", 2),
+            stretch_days=parts[0].stretch_days,
             run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
             even=all(part.even for part in parts),
         )
@@ -201,7 +223,7 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
     key = _flat(stratum, tallies.day_place, day, tallies)
     own = _flat(tallies.kept_stratum[begins], tallies.kept_place[begins], kept_day[begins], tallies)
     day_kept[at[np.searchsorted(key, own)]] = np.diff(np.append(begins, kept_day.size))
-    return Strata(
+    made = Strata(
         period=tallies.period,
         starts=np.stack([part.starts for part in parts]),
         ends=np.stack([part.ends for part in parts]),
@@ -217,13 +239,28 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
+    return _stretched(made, tallies) if tallies.stretch_days else made
 
 
-def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies) -> Integers:
-    """Stratum, place and day as one number, in the order of the three."""
+def _stretched(strata: Strata, tallies: Tallies) -> Strata:
+    """The same strata with what is kept of their stretches; those without rows are empty."""
+    found = replace(strata, stretch_days=tallies.stretch_days)
+    begin = found.stretch_offset[:-1]
+    stratum = np.repeat(np.arange(len(found)), np.diff(found.day_offset))[begin]
+    days = found.stretch_days
+    key = _flat(stratum, found.day_place[begin], found.day[begin] // days, tallies, days)
+    own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
+    sums = np.zeros((found.features, stretches.FACTS, begin.size))
+    sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
+    rows = np.add.reduceat(found.day_rows, begin) if begin.size else begin
+    return replace(found, stretches=stretches.rounded(sums, rows))
+
+
+def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies, days: int = 1) -> Integers:
+    """Stratum, place and day as one number, in the order of the three; or of so many days, counted by these."""
     low, high = (int(tallies.day.min()), int(tallies.day.max())) if tallies.day.size else (0, 0)
     places = int(tallies.day_place.max()) + 1 if tallies.day_place.size else 1
-    return np.asarray((stratum * places + place) * (high - low + 1) + (day - low))
+    return np.asarray((stratum * places + place) * (high // days - low // days + 1) + (day - low // days))
 
 
 def bin_codes(strata: Strata, position: int) -> tuple[Integers, Integers]:

@@ -24,6 +24,7 @@ from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import EVERYTHING
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class PathLayout:
     regular: bool  #: whether places report once a slot, so that the slot alone makes an even choice
     region_bits: int | None = None  #: of the cells whose places share bins; None: every place has its own
     place_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
+    stretching: Stretching | None = None  #: of the days that rows are summed up by; None where none are
 
     @property
     def moving(self) -> bool:
@@ -66,9 +68,15 @@ class PathLayout:
         """Whether paths come at even steps of the time of their place."""
         return self.regular and not self.moving
 
+    @property
+    def stretch_days(self) -> int:
+        """Days of a stretch; 0 where none are kept."""
+        return 0 if self.stretching is None else self.stretching.days
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return asdict(self)
+        plain = asdict(self)
+        return plain | {"stretching": None if self.stretching is None else self.stretching.to_dict()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PathLayout:
@@ -81,6 +89,7 @@ class PathLayout:
             bool(plain["regular"]),
             plain["region_bits"],
             plain["place_bits"],
+            None if plain["stretching"] is None else Stretching.from_dict(plain["stretching"]),
         )
 
 
@@ -144,6 +153,7 @@ class Summary:
             "days": sum(len(block.head) for block in self.blocks),
             "bins": sum(len(frame) for block in self.blocks for frame in block.bins),
             "paths": sum(len(frame) for block in self.blocks for frame in block.paths),
+            "stretches": sum(len(frame) for block in self.blocks for frame in block.stretches),
             "meetings": self._meetings_bytes,
         }
 
@@ -165,7 +175,7 @@ class Summary:
 
     def opened(self, features: Sequence[int]) -> list[Strata]:
         """The strata of every block, with these features."""
-        return [blocks.opened(block, self.contexts, features) for block in self.blocks]
+        return [blocks.opened(block, self.contexts, features, self.layout.stretch_days) for block in self.blocks]
 
     def adds_to(self, other: Summary) -> bool:
         """Whether both have the same layout, scales and contexts, so that they add up."""
@@ -192,8 +202,10 @@ class Summary:
         if whole is not None:
             moved = replace(whole, run_place=np.searchsorted(used, whole.run_place))
             closed = tuple(blocks.closed(moved.take(run), contexts) for run in cut(moved))
+        stretching = None if self.layout.stretching is None else self.layout.stretching.of_features(features)
         return replace(
             self,
+            layout=replace(self.layout, stretching=stretching),
             latitude=self.latitude[used],
             longitude=self.longitude[used],
             scales=self.scales.of_features(features),
@@ -209,8 +221,8 @@ class Summary:
         looked_at = [self.blocks[each] for each in decoding.touched(chosen, *self._reach).tolist()]
         if not looked_at:
             return None
-        days = (first_day, last_day)
-        return blocks.opened_within(looked_at, self.contexts, features, chosen, *days, even=self.layout.even)
+        layout, given = self.layout, (self.contexts, features, chosen, first_day, last_day)
+        return blocks.opened_within(looked_at, *given, even=layout.even, stretch_days=layout.stretch_days)
 
     @cached_property
     def _reach(self) -> tuple[Integers, Integers]:

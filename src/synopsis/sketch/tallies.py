@@ -14,8 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
+from synopsis.sketch import stretches
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.stretches import Levels
 
 DAY_US = 86_400_000_000
 
@@ -55,6 +57,11 @@ class Tallies:
     kept_place: Integers
     kept_us: Integers  #: local time
     kept_codes: Codes  #: features x kept rows
+    stretch_days: int  #: days of a stretch; 0 where none are kept
+    stretch_stratum: Integers  #: stretches in which places have rows, by stratum, place and time
+    stretch_place: Integers
+    stretch: Integers
+    stretch_sums: Floats  #: features x (values, sum, sum of squares) x stretches, of levels
 
     @classmethod
     def of(
@@ -67,8 +74,13 @@ class Tallies:
         kept: NDArray[np.bool_],
         region_bits: int | None = None,
         timed: bool = True,
+        levels: Levels | None = None,
+        stretch_days: int = 0,
     ) -> Tallies:
-        """The tallies of rows in any order. Cost: two sorts of the rows, and a pass over their codes."""
+        """The tallies of rows in any order, with stretches where levels are given, features x rows.
+
+        Cost: two sorts of the rows, and a pass over their codes, and over their levels.
+        """
         lat, lon, place = _places(latitude, longitude)
         stratum_key, stratum = numbered(_groups(lat, lon, region_bits)[place], period)
         run_key, run = numbered(stratum, place)
@@ -79,6 +91,10 @@ class Tallies:
                 for codes in fine
             ]
         )
+        stretch_key, stretch_sums = (day_key[0][:0], day_key[1][:0]), np.empty((len(fine), stretches.FACTS, 0))
+        if levels is not None and stretch_days:
+            stretch_key, number = numbered(day_key[0], day_key[1] // stretch_days)
+            stretch_sums = stretches.summed(levels, number[at], len(stretch_key[0]))
         order = np.flatnonzero(kept)
         order = order[_in_order(run[order], local_us[order], fine[:, order], timed)]
         return cls(
@@ -96,6 +112,11 @@ class Tallies:
             place[order],
             local_us[order],
             fine[:, order],
+            0 if levels is None else stretch_days,
+            run_key[0][stretch_key[0]],
+            run_key[1][stretch_key[0]],
+            stretch_key[1],
+            stretch_sums,
         )
 
     @classmethod
@@ -127,6 +148,12 @@ class Tallies:
         run_key, run = numbered(strata("day_stratum"), places("day_place"))
         day_key, at = numbered(run, chained("day"))
         rows = np.bincount(at, chained("day_rows"), len(day_key[0])).astype(np.int64)
+        own_key, own = numbered(strata("stretch_stratum"), places("stretch_place"))
+        stretch_key, at = numbered(own, chained("stretch"))
+        stretch_sums = np.zeros((len(mass), stretches.FACTS, len(stretch_key[0])))
+        ends = np.cumsum([0, *(part.stretch.size for part in parts)])
+        for part, start in zip(parts, ends, strict=False):  # stretches of one part are all different
+            stretch_sums[:, :, at[start : start + part.stretch.size]] += part.stretch_sums
         kept, kept_place, kept_us = strata("kept_stratum"), places("kept_place"), chained("kept_us")
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
         order = _in_order(numbered(kept, kept_place)[1], kept_us, codes, timed)
@@ -145,12 +172,17 @@ class Tallies:
             kept_place[order],
             kept_us[order],
             codes[:, order],
+            max(part.stretch_days for part in parts),
+            own_key[0][stretch_key[0]],
+            own_key[1][stretch_key[0]],
+            stretch_key[1],
+            stretch_sums,
         )
 
     def of_places(self, chosen: NDArray[np.bool_]) -> Tallies:
         """The tallies of some places, with all of their groups."""
         number = np.cumsum(chosen) - 1
-        days, rows = chosen[self.day_place], chosen[self.kept_place]
+        days, rows, stretched = (chosen[each] for each in (self.day_place, self.kept_place, self.stretch_place))
         strata = np.zeros(self.period.size, np.bool_)
         strata[self.day_stratum[days]] = True
         stratum_number = np.cumsum(strata) - 1
@@ -170,6 +202,11 @@ class Tallies:
             number[self.kept_place[rows]],
             self.kept_us[rows],
             self.kept_codes[:, rows],
+            self.stretch_days,
+            stratum_number[self.stretch_stratum[stretched]],
+            number[self.stretch_place[stretched]],
+            self.stretch[stretched],
+            self.stretch_sums[:, :, stretched],
         )
 
 

@@ -34,6 +34,7 @@ from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import MOST_FINE, Codes, Scales
 from synopsis.sketch.strata import from_tallies
+from synopsis.sketch.stretches import Levels
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
@@ -289,18 +290,20 @@ def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa
     """
     scales = how.scales
     tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
+    stretching = how.layout.stretching
+    heights = [] if stretching is None else stretching.levels_of_ticks(scales)
     gathered = _Gathered(scales)
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
-            gathered.add(waiting, tables, how)
+            gathered.add(waiting, tables, heights, how)
             waiting = []
         if gathered.size > _MOST_MASS:
             yield from gathered.passed_on()
             gathered = _Gathered(scales)
     if waiting:
-        gathered.add(waiting, tables, how)
+        gathered.add(waiting, tables, heights, how)
     yield from gathered.passed_on()
 
 
@@ -317,18 +320,24 @@ class _Gathered:
     def __post_init__(self) -> None:
         self.ticks = np.zeros((len(self.scales.ticks), ABSENT_TICK + 1), np.int64)
 
-    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], how: PathPlan) -> None:
-        """Rows more. Cost: two sorts of them, a pass over their codes, and one for each pair of features."""
+    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], heights: list[Levels], how: PathPlan) -> None:
+        """Rows more, given the fine code of every tick, and its level where there are stretches.
+
+        Cost: two sorts of the rows, a pass over their codes and levels, and one for each pair of features.
+        """
         table = pa.Table.from_batches(batches)
         latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
         fine = np.empty((len(tables), local_us.size), np.uint8)
+        levels = np.empty((len(tables), local_us.size), np.int32) if heights else None
         for k, codes in enumerate(tables):
             packed, at = divmod(k, _PER_INTEGER)
             ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
             fine[k] = codes[ticks]
+            if levels is not None:
+                levels[k] = heights[k][ticks]
             self.ticks[k] += np.bincount(ticks, minlength=ABSENT_TICK + 1)
         kept = even_choice(latitude, longitude, local_us, fine, how.layout)
-        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, how.layout))
+        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, how.layout, levels))
         self.size += self.tallies[-1].mass.nbytes
         if how.met is not None:
             self.meetings.append(Meetings.of(how.met, latitude, longitude, local_us, fine))
@@ -396,6 +405,8 @@ def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
     day_place, kept_place = rank[tallies.day_place], rank[tallies.kept_place]
     days = np.lexsort((tallies.day, day_place, day_stratum))
     rows = np.lexsort((kept_place, kept_stratum))  # stable: rows of a place stay in their order
+    stretch_stratum, stretch_place = new[tallies.stretch_stratum], rank[tallies.stretch_place]
+    stretched = np.lexsort((tallies.stretch, stretch_place, stretch_stratum))
     return replace(
         tallies,
         latitude=tallies.latitude[order],
@@ -411,4 +422,8 @@ def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
         kept_place=kept_place[rows],
         kept_us=tallies.kept_us[rows],
         kept_codes=tallies.kept_codes[:, rows],
+        stretch_stratum=stretch_stratum[stretched],
+        stretch_place=stretch_place[stretched],
+        stretch=tallies.stretch[stretched],
+        stretch_sums=tallies.stretch_sums[:, :, stretched],
     )

@@ -47,7 +47,7 @@ def to_table(summary: Summary) -> pa.Table:
         {name: getattr(block, name) for name in ("place_low", "place_high", "period_low", "period_high")}
         for block in summary.blocks
     ]
-    rows = [frames] + [[block.head, *block.bins, *block.paths] for block in summary.blocks]
+    rows = [frames] + [[block.head, *block.bins, *block.paths, *block.stretches] for block in summary.blocks]
     parts = ["shared"] + ["block"] * len(summary.blocks)
     if summary.meetings is not None:
         met = summary.meetings
@@ -89,7 +89,8 @@ def from_table(table: pa.Table) -> Summary | None:
                 **facts[row],
                 head=rows[row][0],
                 bins=tuple(rows[row][1 : width + 1]),
-                paths=tuple(rows[row][width + 1 :]),
+                paths=tuple(rows[row][width + 1 : 2 * width + 1]),
+                stretches=tuple(rows[row][2 * width + 1 :]),
             )
             for row in range(len(rows))
             if parts[row] == "block"
