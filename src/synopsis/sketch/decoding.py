@@ -1,7 +1,7 @@
 """Decoding: the plain bytes of many frames become the strata that are wanted, in one pass.
 
 What `blocks.opened` does block by block and for all strata is done here for all blocks at once, and only for strata
-that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there.
+that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there, ranks as `streams` did.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.streams import FLOOR, LAP, WORD, Shares
 from synopsis.sketch.tallies import DAY_US
 from synopsis.sketch.tilts import CUTS, STEPS
 
@@ -38,19 +39,24 @@ def _size(joined: Bytes, at: int) -> int:
 
 
 @compiled
-def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[Integers, Bytes, int]:
-    """Frames one after the other as parts: what is known of each, their packed numbers, and how large these are plain.
+def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[Integers, Integers, Bytes, int]:
+    """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
+    of parts, and how large these are plain.
 
-    A block has so many frames of three parts each, then so many of one.
+    A block has so many frames of three parts each, then one of one part, then so many frames of words.
     """
-    blocks = sizes.size // (triples + lines)
-    parts, packs = np.empty((blocks * (3 * triples + lines), 4), np.int64), np.empty(joined.size, np.uint8)
+    frames = triples + 1 + lines
+    blocks = sizes.size // frames
+    parts, packs = np.empty((blocks * (3 * triples + 1), 4), np.int64), np.empty(joined.size, np.uint8)
+    words = np.empty(blocks * lines, np.int64)
     at = to = number = plain = 0
     for frame in range(sizes.size):
-        end = at + sizes[frame]
-        is_triple = frame % (triples + lines) < triples
+        end, turn_of = at + sizes[frame], frame % frames
+        is_triple = turn_of < triples
         begin, past, head = at, end, TABLE_HEAD if is_triple else LINE_HEAD
-        for turn in range(3 if is_triple else 1):
+        if turn_of > triples:
+            words[frame // frames * lines + turn_of - triples - 1] = at
+        for turn in range(3 if is_triple else 1 if turn_of == triples else 0):
             if is_triple:  # the sizes of the first two stand before all three
                 begin = past if turn else at + 8
                 past = begin + _size(joined, at + 4 * turn) if turn < 2 else end
@@ -63,7 +69,7 @@ def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[In
                 own[each] = given[each]
             to, number = to + given.size, number + 1
         at = end
-    return parts, packs[:to], plain
+    return parts, words, packs[:to], plain
 
 
 @compiled
@@ -150,17 +156,68 @@ def _kept(
 
 
 @compiled
-def _coded(ranks: Codes, found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
-    """The codes of a feature from its ranks, given those of its parents; none where it has fewer."""
-    if not first.size:
+def _ranks_of(shares: Shares, needed: Integers, bits: int) -> Codes:
+    """Features x ranks before x parts of a whole: the rank whose share each belongs to."""
+    found = np.empty((needed.size, shares.shape[1], 1 << bits), np.uint8)
+    for row in range(needed.size):
+        for before in range(shares.shape[1]):
+            own, ends = found[row, before], shares[needed[row], before]
+            for rank in range(shares.shape[2] - 1):
+                for each in range(ends[rank], ends[rank + 1]):
+                    own[each] = rank
+    return found
+
+
+@compiled
+def _ranked(
+    joined: Bytes,
+    place: Integers,
+    length: Integers,
+    shares: Shares,
+    bits: int,
+    rank_of: Codes,
+    needed: Integers,
+    found: Codes,
+    begin: int,
+    end: int,
+) -> None:
+    """The ranks of some paths, of features whose streams begin at some place and have so many words.
+
+    Features take turns: while one waits for its rank, others go on.
+    """
+    number, before = np.zeros(needed.size, np.uint64), np.zeros(needed.size, np.int64)
+    at, past = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
+    mask, follows = np.uint64((1 << bits) - 1), shares.shape[1] > 1
+    for row in range(needed.size):
+        at[row], past[row] = place[row], place[row] + 2 * length[row]
+        for _ in range(2):
+            if number[row] < FLOOR and at[row] < past[row]:
+                word = np.uint64(joined[at[row]]) | np.uint64(joined[at[row] + 1]) << np.uint64(8)
+                number[row], at[row] = number[row] << np.uint64(WORD) | word, at[row] + 2
+    for path in range(begin, end):
+        for row in range(needed.size):
+            known, own = number[row], shares[needed[row], before[row]]
+            part = known & mask
+            rank = rank_of[row, before[row], part]
+            start = np.uint64(own[rank])
+            known = (np.uint64(own[rank + 1]) - start) * (known >> np.uint64(bits)) + part - start
+            word = np.uint64(joined[at[row]]) | np.uint64(joined[at[row] + 1]) << np.uint64(8)
+            lacks = known < FLOOR and at[row] < past[row]
+            number[row] = known << np.uint64(WORD) | word if lacks else known
+            at[row] += 2 if lacks else 0
+            before[row] = rank if follows else 0
+            found[row, path] = rank
+
+
+@compiled
+def _coded(found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
+    """Make codes of a feature's ranks, given the codes of its parents; none where it has fewer."""
+    if first.size and second.size:
         for each in range(found.size):
-            found[each] = ranks[each]
-    elif not second.size:
+            found[each] = code_of[centres[first[each], second[each]], found[each]]
+    elif first.size:
         for each in range(found.size):
-            found[each] = code_of[centres[first[each], 0], ranks[each]]
-    else:
-        for each in range(found.size):
-            found[each] = code_of[centres[first[each], second[each]], ranks[each]]
+            found[each] = code_of[centres[first[each], 0], found[each]]
 
 
 @compiled
@@ -168,6 +225,10 @@ def decoded(
     plain: Bytes,
     parts: Integers,
     per_block: int,
+    joined: Bytes,
+    words: Integers,
+    shares: Shares,
+    bits: int,
     place_low: Integers,
     chosen: NDArray[np.bool_],
     first_day: int,
@@ -181,10 +242,11 @@ def decoded(
 ) -> tuple[tuple[Any, ...], Integers, Integers]:
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
 
-    A block has HEADS, BINS for each feature, and one part for each of the features that are `needed` to find the codes,
-    parents first. What `parts` says of them is changed on the way.
+    A block has HEADS, BINS for each feature, and a part with how many words the streams of every feature have. `words`
+    tells where those begin of the features that are `needed` to find the codes, parents first. What `parts` says is
+    changed on the way.
     """
-    numbers = _numbers(plain, parts, per_block, HEADS + BINS * features.size)
+    numbers = _numbers(plain, parts, per_block, per_block)
     sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
     strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
@@ -207,11 +269,25 @@ def decoded(
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
+    rank_of = _ranks_of(shares, needed, bits)
+    at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
-        keys = block * per_block
-        run = day = path = 0
+        keys, lengths = block * per_block, (block + 1) * per_block - 1
+        streams = parts[lengths, ROWS] // parents.shape[0]
+        run = day = lap = 0
+        for row in range(needed.size):
+            at[row] = words[block * needed.size + row]
         for stratum in range(parts[keys, COLUMNS]):
+            for begin in range(to_path, to_path + sizes[seen, 2], LAP):
+                for row in range(needed.size):
+                    length[row] = _number(numbers, parts, lengths, needed[row] * streams + lap, 0)
+                if sizes[seen, 3]:
+                    end = min(begin + LAP, to_path + sizes[seen, 2])
+                    _ranked(joined, at, length, shares, bits, rank_of, needed, known, begin, end)
+                for row in range(needed.size):
+                    at[row] += 2 * length[row]
+                lap += 1
             if sizes[seen, 3]:
                 period[to] = _number(numbers, parts, keys, 0, stratum)
                 for each in range(sizes[seen, 0]):
@@ -238,19 +314,16 @@ def decoded(
                     counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
-                    feature, begin = needed[row], parts[keys + HEADS + BINS * features.size + row, PLACE] + path
-                    first, second = nobody, nobody
+                    feature, first, second = needed[row], nobody, nobody
                     if parents[feature, 0] >= 0:
                         first = known[row_of[parents[feature, 0]], to_path:end_path]
                     if parents[feature, 1] >= 0:
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
-                    ranks, found = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
-                    _coded(ranks, found, first, second, centres[feature], code_of)
+                    _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to], day_offset[to] = to_run, to_day
-            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
-            seen += 1
+            run, day, seen = run + sizes[seen, 0], day + sizes[seen, 1], seen + 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
         given, found = known[row_of[features[feature]]], codes[feature]
