@@ -21,6 +21,9 @@ from synopsis.sketch.tilts import CUTS, STEPS
 
 Bytes = NDArray[np.uint8]
 
+#: A whole number of 64 bits without a sign.
+Unsigned = np.uint64
+
 #: Parts of a block before those of its features: keys, runs, days.
 HEADS = 3
 
@@ -156,16 +159,57 @@ def _kept(
 
 
 @compiled
-def _ranks_of(shares: Shares, needed: Integers, bits: int) -> Codes:
-    """Features x ranks before x parts of a whole: the rank whose share each belongs to."""
-    found = np.empty((needed.size, shares.shape[1], 1 << bits), np.uint8)
+def _ranks_of(shares: Shares, needed: Integers, bits: int) -> tuple[Codes, NDArray[np.uint32]]:
+    """Tables of features one after the other, and in each of the ranks before: the rank that each part of a whole
+    belongs to; and of each rank its share, and in the lower bits of a word where that begins.
+    """
+    before, ranks = shares.shape[1], shares.shape[2] - 1
+    rank_of = np.empty(needed.size * before << bits, np.uint8)
+    share_of = np.empty(needed.size * before * ranks, np.uint32)
     for row in range(needed.size):
-        for before in range(shares.shape[1]):
-            own, ends = found[row, before], shares[needed[row], before]
-            for rank in range(shares.shape[2] - 1):
-                for each in range(ends[rank], ends[rank + 1]):
-                    own[each] = rank
-    return found
+        for each in range(before):
+            number, ends = row * before + each, shares[needed[row], each]
+            own = rank_of[number << bits : (number + 1) << bits]
+            for rank in range(ranks):
+                begin, end = np.int64(ends[rank]), np.int64(ends[rank + 1])
+                share_of[number * ranks + rank] = (end - begin) << WORD | begin
+                for part in range(begin, end):
+                    own[part] = rank
+    return rank_of, share_of
+
+
+@compiled
+def _begun(joined: Bytes, at: Unsigned, past: Unsigned) -> tuple[Unsigned, Unsigned]:
+    """The number that a stream begins with, and where its other words are."""
+    number = Unsigned(0)
+    for _ in range(2):
+        if number < Unsigned(FLOOR) and at < past:
+            word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
+            number, at = number << Unsigned(WORD) | word, at + Unsigned(2)
+    return number, at
+
+
+@compiled
+def _next(
+    joined: Bytes,
+    number: Unsigned,
+    at: Unsigned,
+    past: Unsigned,
+    before: Unsigned,
+    rank_of: Codes,
+    share_of: NDArray[np.uint32],
+    ranks: Unsigned,
+    bits: Unsigned,
+) -> tuple[Unsigned, Unsigned, Unsigned]:
+    """The next rank of a stream, and the number and the place that are left. All of it without a fork."""
+    part = number & ((Unsigned(1) << bits) - Unsigned(1))
+    rank = Unsigned(rank_of[before << bits | part])
+    share = Unsigned(share_of[before * ranks + rank])
+    number = (share >> Unsigned(WORD)) * (number >> bits) + part - (share & Unsigned(FLOOR - 1))
+    word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
+    lacks = Unsigned((number < Unsigned(FLOOR)) & (at < past))
+    number = number << lacks * Unsigned(WORD) | word & (Unsigned(0) - lacks)
+    return rank, number, at + (lacks << Unsigned(1))
 
 
 @compiled
@@ -173,40 +217,51 @@ def _ranked(
     joined: Bytes,
     place: Integers,
     length: Integers,
-    shares: Shares,
-    bits: int,
     rank_of: Codes,
-    needed: Integers,
+    share_of: NDArray[np.uint32],
+    before: int,
+    bits: int,
     found: Codes,
     begin: int,
     end: int,
 ) -> None:
     """The ranks of some paths, of features whose streams begin at some place and have so many words.
 
-    Features take turns: while one waits for its rank, others go on.
+    Four features take turns: while one waits for its rank, others go on. Numbers are without a sign, which spares
+    machine code the question whether they count from the end.
     """
-    number, before = np.zeros(needed.size, np.uint64), np.zeros(needed.size, np.int64)
-    at, past = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
-    mask, follows = np.uint64((1 << bits) - 1), shares.shape[1] > 1
-    for row in range(needed.size):
-        at[row], past[row] = place[row], place[row] + 2 * length[row]
-        for _ in range(2):
-            if number[row] < FLOOR and at[row] < past[row]:
-                word = np.uint64(joined[at[row]]) | np.uint64(joined[at[row] + 1]) << np.uint64(8)
-                number[row], at[row] = number[row] << np.uint64(WORD) | word, at[row] + 2
-    for path in range(begin, end):
-        for row in range(needed.size):
-            known, own = number[row], shares[needed[row], before[row]]
-            part = known & mask
-            rank = rank_of[row, before[row], part]
-            start = np.uint64(own[rank])
-            known = (np.uint64(own[rank + 1]) - start) * (known >> np.uint64(bits)) + part - start
-            word = np.uint64(joined[at[row]]) | np.uint64(joined[at[row] + 1]) << np.uint64(8)
-            lacks = known < FLOOR and at[row] < past[row]
-            number[row] = known << np.uint64(WORD) | word if lacks else known
-            at[row] += 2 if lacks else 0
-            before[row] = rank if follows else 0
-            found[row, path] = rank
+    ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
+    follows = Unsigned(before > 1)
+    for row in range(0, place.size - 3, 4):
+        past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[row + 1] + 2 * length[row + 1])
+        past_2, past_3 = (
+            Unsigned(place[row + 2] + 2 * length[row + 2]),
+            Unsigned(place[row + 3] + 2 * length[row + 3]),
+        )
+        number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
+        number_1, at_1 = _begun(joined, Unsigned(place[row + 1]), past_1)
+        number_2, at_2 = _begun(joined, Unsigned(place[row + 2]), past_2)
+        number_3, at_3 = _begun(joined, Unsigned(place[row + 3]), past_3)
+        first_0, first_1 = Unsigned(row * before), Unsigned((row + 1) * before)
+        first_2, first_3 = Unsigned((row + 2) * before), Unsigned((row + 3) * before)
+        before_0, before_1, before_2, before_3 = first_0, first_1, first_2, first_3
+        found_0, found_1, found_2, found_3 = found[row], found[row + 1], found[row + 2], found[row + 3]
+        for path in range(begin, end):
+            rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
+            found_0[path], before_0 = rank, first_0 + rank * follows
+            rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, rank_of, share_of, ranks, of_bits)
+            found_1[path], before_1 = rank, first_1 + rank * follows
+            rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, rank_of, share_of, ranks, of_bits)
+            found_2[path], before_2 = rank, first_2 + rank * follows
+            rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
+            found_3[path], before_3 = rank, first_3 + rank * follows
+    for row in range(place.size - place.size % 4, place.size):
+        past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
+        number, at = _begun(joined, Unsigned(place[row]), past)
+        follow = first
+        for path in range(begin, end):
+            rank, number, at = _next(joined, number, at, past, follow, rank_of, share_of, ranks, of_bits)
+            own[path], follow = rank, first + rank * follows
 
 
 @compiled
@@ -269,7 +324,7 @@ def decoded(
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
-    rank_of = _ranks_of(shares, needed, bits)
+    rank_of, share_of = _ranks_of(shares, needed, bits)
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
@@ -284,7 +339,7 @@ def decoded(
                     length[row] = _number(numbers, parts, lengths, needed[row] * streams + lap, 0)
                 if sizes[seen, 3]:
                     end = min(begin + LAP, to_path + sizes[seen, 2])
-                    _ranked(joined, at, length, shares, bits, rank_of, needed, known, begin, end)
+                    _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
                 for row in range(needed.size):
                     at[row] += 2 * length[row]
                 lap += 1
