@@ -231,21 +231,19 @@ def _ranked(
     machine code the question whether they count from the end.
     """
     ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
-    follows = Unsigned(before > 1)
-    for row in range(0, place.size - 3, 4):
-        past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[row + 1] + 2 * length[row + 1])
-        past_2, past_3 = (
-            Unsigned(place[row + 2] + 2 * length[row + 2]),
-            Unsigned(place[row + 3] + 2 * length[row + 3]),
-        )
+    follows, last = Unsigned(before > 1), place.size - 1
+    for row in range(0, place.size if place.size % 4 != 1 else last, 4):
+        two, three, four = min(row + 1, last), min(row + 2, last), min(row + 3, last)  # the last again, for company
+        past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[two] + 2 * length[two])
+        past_2, past_3 = Unsigned(place[three] + 2 * length[three]), Unsigned(place[four] + 2 * length[four])
         number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-        number_1, at_1 = _begun(joined, Unsigned(place[row + 1]), past_1)
-        number_2, at_2 = _begun(joined, Unsigned(place[row + 2]), past_2)
-        number_3, at_3 = _begun(joined, Unsigned(place[row + 3]), past_3)
-        first_0, first_1 = Unsigned(row * before), Unsigned((row + 1) * before)
-        first_2, first_3 = Unsigned((row + 2) * before), Unsigned((row + 3) * before)
+        number_1, at_1 = _begun(joined, Unsigned(place[two]), past_1)
+        number_2, at_2 = _begun(joined, Unsigned(place[three]), past_2)
+        number_3, at_3 = _begun(joined, Unsigned(place[four]), past_3)
+        first_0, first_1 = Unsigned(row * before), Unsigned(two * before)
+        first_2, first_3 = Unsigned(three * before), Unsigned(four * before)
         before_0, before_1, before_2, before_3 = first_0, first_1, first_2, first_3
-        found_0, found_1, found_2, found_3 = found[row], found[row + 1], found[row + 2], found[row + 3]
+        found_0, found_1, found_2, found_3 = found[row], found[two], found[three], found[four]
         for path in range(begin, end):
             rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
             found_0[path], before_0 = rank, first_0 + rank * follows
@@ -255,7 +253,7 @@ def _ranked(
             found_2[path], before_2 = rank, first_2 + rank * follows
             rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
             found_3[path], before_3 = rank, first_3 + rank * follows
-    for row in range(place.size - place.size % 4, place.size):
+    for row in range(last if place.size % 4 == 1 else place.size, place.size):
         past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
         number, at = _begun(joined, Unsigned(place[row]), past)
         follow = first
