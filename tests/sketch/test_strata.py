@@ -104,7 +104,7 @@ def test_related_features_pack_into_fewer_bytes():
     _, made, _ = summary(share=1.0)
     contexts = Contexts.fit(made.codes, BINS)
     assert contexts.parents[2, 0] == 0
-    alone = Contexts(np.full((3, 2), -1), contexts.centres)
+    alone = Contexts.between(made.codes, np.full((3, 2), -1), contexts.centres)
     assert blocks.closed(made, contexts).nbytes < blocks.closed(made, alone).nbytes
 
 

@@ -13,6 +13,7 @@ from synopsis.sketch.joints import Grain, starts_of
 from synopsis.sketch.meetings import KEYS, Meetings
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
+from synopsis.sketch.streams import Odds
 from synopsis.sketch.summary import PathLayout, Summary
 from synopsis.sketch.tallies import Tallies
 from synopsis.store.files import read_files, write_file
@@ -74,6 +75,9 @@ def same(one, two):
                     assert mine.tobytes() == theirs.tobytes(), inner.name
                 elif inner.name in ("means", "spreads", "masses"):
                     assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs], inner.name
+                elif isinstance(mine, Odds):
+                    assert mine.levels.shape == theirs.levels.shape
+                    assert mine.levels.tobytes() == theirs.levels.tobytes()
                 else:
                     assert mine == theirs, inner.name
         elif isinstance(left, Meetings):

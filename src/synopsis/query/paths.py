@@ -157,7 +157,9 @@ def _touched(opened: Opened, summary: Summary) -> dict[str, Any]:
     looked_at = [each for each in summary.blocks if before[each.place_high + 1] > before[each.place_low]]
     needed = summary.contexts.needed(set(opened.features))
     sizes = [
-        len(block.head) + sum(len(block.bins[f]) for f in opened.features) + sum(len(block.paths[f]) for f in needed)
+        len(block.head)
+        + sum(len(block.bins[feature]) for feature in opened.features)
+        + sum(len(block.paths[frame]) for frame in (0, *(1 + feature for feature in needed)))
         for block in looked_at
     ]
     facts: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Blocks: strata of neighbouring places, packed into frames that are opened when a question needs them.
 
-A block is what is held in memory, stored, moved and cached. Opening one costs time proportional to its bytes, and only
-the frames of the features asked for are opened.
+A block is what is held in memory, stored, moved and cached. Opening one costs time proportional to its strata and days,
+and to the paths of those strata that are in scope; only the frames of the features asked for are opened.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import stretches, tilts
+from synopsis.sketch import streams, stretches, tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
@@ -36,7 +37,8 @@ class Block:
     period_high: int
     head: bytes  #: keys, runs and days
     bins: tuple[bytes, ...]  #: a frame a feature
-    paths: tuple[bytes, ...]  #: a frame a feature
+    #: A frame with the words that streams have, features x streams; then words, a feature each.
+    paths: tuple[bytes, ...]
     stretches: tuple[bytes, ...] = ()  #: a frame a feature, where they are kept
 
     @property
@@ -72,7 +74,8 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
     keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
     runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
     days = packed(np.stack((strata.day_rows, strata.day_kept)))
-    ranks = contexts.ranks(strata.codes)
+    laps = streams.laps(np.diff(strata.path_offset))
+    words, lengths = streams.encoded(contexts.odds, contexts.ranks(strata.codes), laps)
     return Block(
         low,
         int(strata.run_place.max()),
@@ -80,8 +83,8 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
         int(strata.period.max()),
         len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
-        tuple(packed(rank) for rank in ranks),
-        tuple(map(stretches.closed, strata.stretches)),
+        (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words)),
+        tuple(map(stretches.closed, strata.stretches)) if strata.stretch_days else (),
     )
 
 
@@ -91,9 +94,12 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_da
         unpacked(head).astype(np.int64) for head in block._heads
     )
     bins = [_opened_bins(block.bins[feature]) for feature in features]
+    run_offset = np.append(0, np.cumsum(runs))
+    path_offset = np.append(0, np.cumsum(day_kept))[np.append(0, np.cumsum(lengths))[run_offset]]
     known: dict[int, Codes] = {}
-    for feature in contexts.needed(set(features)):
-        known[feature] = contexts.code_of(feature, unpacked(block.paths[feature]), known)
+    needed = contexts.needed(set(features))
+    for feature, ranks in zip(needed, _opened_ranks(block, contexts, needed, np.diff(path_offset)), strict=True):
+        known[feature] = contexts.code_of(feature, ranks, known)
     stretched = [stretches.opened(block.stretches[feature]) for feature in features if block.stretches]
     return Strata(
         period=period,
@@ -101,7 +107,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_da
         ends=np.stack([each[1] for each in bins]),
         counts=np.stack([each[2] for each in bins]),
         tilt=np.stack([each[3] for each in bins]),
-        run_offset=np.append(0, np.cumsum(runs)),
+        run_offset=run_offset,
         run_place=place + block.place_low,
         run_first=first,
         run_days=lengths,
@@ -111,6 +117,13 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_da
         stretches=np.stack(stretched) if stretched else np.empty((len(features), stretches.FACTS, 0), np.int64),
         stretch_days=stretch_days,
     )
+
+
+def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: Integers) -> Codes:
+    """Features x paths: the ranks of these features, given the paths of strata."""
+    lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
+    words = [np.frombuffer(block.paths[1 + feature], "<u2") for feature in features]
+    return streams.decoded(contexts.odds, features, words, lengths[features], streams.laps(paths))
 
 
 def opened_within(
@@ -127,7 +140,7 @@ def opened_within(
     """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
 
     `even` says whether their paths come at even steps of time, `stretch_days` how long stretches are, if there are any.
-    Cost: proportional to the bytes of the frames that are opened.
+    Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
     """
     needed = contexts.needed(set(features))
     frames: list[bytes] = []
@@ -135,15 +148,21 @@ def opened_within(
         frames.append(block.head)
         frames += [block.bins[feature] for feature in features]
         frames += [block.stretches[feature] for feature in features] if stretch_days else []
-        frames += [block.paths[feature] for feature in needed]
-    sizes = np.array([len(frame) for frame in frames])
+        frames.append(block.paths[0])
+        frames += [block.paths[1 + feature] for feature in needed]
+    frames.append(bytes(2))  # a word that is read and not used behind the last
+    sizes = np.array([len(frame) for frame in frames[:-1]])
     joined = np.frombuffer(b"".join(frames), np.uint8)
-    triples = 1 + len(features) * (2 if stretch_days else 1)
-    parts, packs, size = decoding.parted(joined, sizes, triples, len(needed))
+    singles = 1 + (len(features) if stretch_days else 0)
+    parts, words, packs, size = decoding.parted(joined, sizes, len(features) + 1, singles, len(needed))
     found, day_offset, day, stretch_offset = decoding.decoded(
         plain_bytes(packs, size),
         parts,
         len(parts) // len(blocks),
+        joined,
+        words,
+        contexts.odds.shares,
+        contexts.odds.bits,
         np.array([block.place_low for block in blocks]),
         chosen,
         first_day,
@@ -159,9 +178,8 @@ def opened_within(
     if not found[0].size:
         return None
     strata = replace(Strata(*found), even=even, stretch_days=stretch_days)
-    vars(strata).update(
-        day_offset=day_offset, day=day, stretch_offset=stretch_offset
-    )  # what it would find out by itself
+    # What it would find out by itself.
+    vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
     return strata
 
 

@@ -2,7 +2,7 @@
 
 Dew point follows from temperature and humidity, gusts follow the wind. For every pair of bins of its two parents a
 feature has a centre, its median bin there (or absent); a code becomes its rank by distance from that centre, and ranks
-are mostly small. That is all a general compressor needs. Parents stand before their children, so that codes come back
+are mostly small. `streams` packs them by their odds. Parents stand before their children, so that codes come back
 feature by feature, all paths at once.
 """
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.streams import Odds
 
 _NOBODY = -1
 
@@ -28,10 +29,11 @@ _SAMPLE = 50_000
 
 @dataclass(frozen=True)
 class Contexts:
-    """Two parents a feature, and the centre for every pair of their bins."""
+    """Two parents a feature, the centre for every pair of their bins, and the odds of ranks."""
 
     parents: NDArray[np.int64]  #: features x 2: positions of earlier features, or -1
     centres: Codes  #: features x codes of the first parent x codes of the second
+    odds: Odds
 
     @classmethod
     def fit(cls, codes: Codes, bins: int) -> Contexts:
@@ -41,7 +43,8 @@ class Contexts:
         """
         features, symbols = len(codes), bins + 1
         if symbols > _MOST_SYMBOLS:
-            return cls(np.full((features, 2), _NOBODY, np.int64), np.zeros((features, 1, 1), np.uint8))
+            nobody = np.full((features, 2), _NOBODY, np.int64)
+            return cls(nobody, np.zeros((features, 1, 1), np.uint8), Odds.of(codes, symbols))
         sample = codes[:, :: max(codes.shape[1] // _SAMPLE, 1)]
         parents = np.full((features, 2), _NOBODY, np.int64)
         centres = np.zeros((features, symbols, symbols), np.uint8)
@@ -58,21 +61,26 @@ class Contexts:
                     break
                 parents[feature, turn], bits, best = chosen, fewer, table
             centres[feature] = best
-        return cls(parents, centres)
+        return cls.between(codes, parents, centres)
+
+    @classmethod
+    def between(cls, codes: Codes, parents: NDArray[np.int64], centres: Codes) -> Contexts:
+        """These parents and centres, with the odds that the codes of paths tell, which stand in the order of time."""
+        return cls(parents, centres, Odds.of(_ranks(codes, parents, centres), centres.shape[1]))
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.parents.nbytes + self.centres.nbytes
+        return self.parents.nbytes + self.centres.nbytes + self.odds.nbytes
+
+    def same(self, other: Contexts) -> bool:
+        """Whether both make the same of codes."""
+        pairs = ((self.parents, other.parents), (self.centres, other.centres), (self.odds.levels, other.odds.levels))
+        return all(np.array_equal(one, two) for one, two in pairs)
 
     def ranks(self, codes: Codes) -> Codes:
         """Codes, features x paths, as ranks. Cost is proportional to codes."""
-        return np.stack([self._ranks_of(codes, feature) for feature in range(len(codes))])
-
-    def _ranks_of(self, codes: Codes, feature: int) -> Codes:
-        if self.parents[feature, 0] == _NOBODY:
-            return np.asarray(codes[feature])
-        return _ranked(codes, feature, self.parents[feature], self.centres[feature])
+        return _ranks(codes, self.parents, self.centres)
 
     def needed(self, features: set[int]) -> list[int]:
         """These features and all that their codes depend on, parents first."""
@@ -98,6 +106,16 @@ class Contexts:
         first, second = _pair(known, self.parents[feature], ranks.size)
         centre = _looked_up(self.centres[feature], first, second)
         return _looked_up(_tables(self.centres.shape[1])[1], centre, ranks)
+
+
+def _ranks(codes: Codes, parents: NDArray[np.int64], centres: Codes) -> Codes:
+    """Features x paths: the rank of each code."""
+    return np.stack(
+        [
+            codes[feature] if pair[0] == _NOBODY else _ranked(codes, feature, pair, centres[feature])
+            for feature, pair in enumerate(parents)
+        ]
+    )
 
 
 def _looked_up(table: Codes, row: Codes, column: Codes) -> Codes:

@@ -1,7 +1,7 @@
 """Decoding: the plain bytes of many frames become the strata that are wanted, in one pass.
 
 What `blocks.opened` does block by block and for all strata is done here for all blocks at once, and only for strata
-that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there.
+that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there, ranks as `streams` did.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.streams import FLOOR, LAP, WORD, Shares
+from synopsis.sketch.stretches import FACTS, PLANES
 from synopsis.sketch.tallies import DAY_US
 from synopsis.sketch.tilts import CUTS, STEPS
 
 Bytes = NDArray[np.uint8]
 
+#: A whole number of 64 bits without a sign.
+Unsigned = np.uint64
+
 #: Parts of a block before those of its features: keys, runs, days.
 HEADS = 3
 
-#: Parts of a feature's bins: widths, tilts, counts; and of its stretches: absent rows, means, deviations.
-BINS, STRETCHES = 3, 3
+#: Parts of a feature's bins: widths, tilts, counts.
+BINS = 3
 
 
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
@@ -38,32 +43,41 @@ def _size(joined: Bytes, at: int) -> int:
 
 
 @compiled
-def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[Integers, Bytes, int]:
-    """Frames one after the other as parts: what is known of each, their packed numbers, and how large these are plain.
+def parted(
+    joined: Bytes, sizes: Integers, triples: int, singles: int, lines: int
+) -> tuple[Integers, Integers, Bytes, int]:
+    """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
+    of parts, and how large these are plain.
 
-    A block has so many frames of three parts each, then so many of one.
+    A block has so many frames of three parts each, then some of one part, then so many frames of words.
     """
-    blocks = sizes.size // (triples + lines)
-    parts, packs = np.empty((blocks * (3 * triples + lines), 4), np.int64), np.empty(joined.size, np.uint8)
+    frames = triples + singles + lines
+    blocks = sizes.size // frames
+    parts, packs = np.empty((blocks * (3 * triples + singles), 4), np.int64), np.empty(joined.size, np.uint8)
+    words = np.empty(blocks * lines, np.int64)
     at = to = number = plain = 0
     for frame in range(sizes.size):
-        end = at + sizes[frame]
-        is_triple = frame % (triples + lines) < triples
-        begin, past, head = at, end, TABLE_HEAD if is_triple else LINE_HEAD
-        for turn in range(3 if is_triple else 1):
+        end, turn_of = at + sizes[frame], frame % frames
+        is_triple, is_words = turn_of < triples, turn_of >= triples + singles
+        begin, past = at, end
+        is_table = is_triple or (not is_words and joined[at + 1] == 2)  # axes
+        head = TABLE_HEAD if is_table else LINE_HEAD
+        if is_words:
+            words[frame // frames * lines + turn_of - triples - singles] = at
+        for turn in range(3 if is_triple else 0 if is_words else 1):
             if is_triple:  # the sizes of the first two stand before all three
                 begin = past if turn else at + 8
                 past = begin + _size(joined, at + 4 * turn) if turn < 2 else end
             rows = _size(joined, begin + 2)
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
-            parts[number, COLUMNS] = _size(joined, begin + 6) if is_triple else 1
+            parts[number, COLUMNS] = _size(joined, begin + 6) if is_table else 1
             plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
             given, own = joined[begin + head : past], packs[to : to + past - begin - head]
             for each in range(given.size):
                 own[each] = given[each]
             to, number = to + given.size, number + 1
         at = end
-    return parts, packs[:to], plain
+    return parts, words, packs[:to], plain
 
 
 @compiled
@@ -185,17 +199,133 @@ def _stretches(numbers: Integers, parts: Integers, runs: int, first: int, many: 
 
 
 @compiled
-def _coded(ranks: Codes, found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
-    """The codes of a feature from its ranks, given those of its parents; none where it has fewer."""
-    if not first.size:
+def _facts(numbers: Integers, parts: Integers, part: int, first: int, found: Integers, begin: int, end: int) -> None:
+    """What is kept of some stretches of a feature, from the first of the block on, as `stretches.opened` has it."""
+    row = 0
+    for fact in range(FACTS):
+        for each in range(begin, end):
+            found[fact, each] = 0
+        for plane in range(PLANES[fact]):
+            for each in range(begin, end):
+                found[fact, each] |= _number(numbers, parts, part, row, first + each - begin) << 8 * plane
+            row += 1
+    for each in range(begin, end):
+        found[1, each] = (found[1, each] >> 1) ^ -(found[1, each] & 1)
+
+
+@compiled
+def _ranks_of(shares: Shares, needed: Integers, bits: int) -> tuple[Codes, NDArray[np.uint32]]:
+    """Tables of features one after the other, and in each of the ranks before: the rank that each part of a whole
+    belongs to; and of each rank its share, and in the lower bits of a word where that begins.
+    """
+    before, ranks = shares.shape[1], shares.shape[2] - 1
+    rank_of = np.empty(needed.size * before << bits, np.uint8)
+    share_of = np.empty(needed.size * before * ranks, np.uint32)
+    for row in range(needed.size):
+        for each in range(before):
+            number, ends = row * before + each, shares[needed[row], each]
+            own = rank_of[number << bits : (number + 1) << bits]
+            for rank in range(ranks):
+                begin, end = np.int64(ends[rank]), np.int64(ends[rank + 1])
+                share_of[number * ranks + rank] = (end - begin) << WORD | begin
+                for part in range(begin, end):
+                    own[part] = rank
+    return rank_of, share_of
+
+
+@compiled
+def _begun(joined: Bytes, at: Unsigned, past: Unsigned) -> tuple[Unsigned, Unsigned]:
+    """The number that a stream begins with, and where its other words are."""
+    number = Unsigned(0)
+    for _ in range(2):
+        if number < Unsigned(FLOOR) and at < past:
+            word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
+            number, at = number << Unsigned(WORD) | word, at + Unsigned(2)
+    return number, at
+
+
+@compiled
+def _next(
+    joined: Bytes,
+    number: Unsigned,
+    at: Unsigned,
+    past: Unsigned,
+    before: Unsigned,
+    rank_of: Codes,
+    share_of: NDArray[np.uint32],
+    ranks: Unsigned,
+    bits: Unsigned,
+) -> tuple[Unsigned, Unsigned, Unsigned]:
+    """The next rank of a stream, and the number and the place that are left. All of it without a fork."""
+    part = number & ((Unsigned(1) << bits) - Unsigned(1))
+    rank = Unsigned(rank_of[before << bits | part])
+    share = Unsigned(share_of[before * ranks + rank])
+    number = (share >> Unsigned(WORD)) * (number >> bits) + part - (share & Unsigned(FLOOR - 1))
+    word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
+    lacks = Unsigned((number < Unsigned(FLOOR)) & (at < past))
+    number = number << lacks * Unsigned(WORD) | word & (Unsigned(0) - lacks)
+    return rank, number, at + (lacks << Unsigned(1))
+
+
+@compiled
+def _ranked(
+    joined: Bytes,
+    place: Integers,
+    length: Integers,
+    rank_of: Codes,
+    share_of: NDArray[np.uint32],
+    before: int,
+    bits: int,
+    found: Codes,
+    begin: int,
+    end: int,
+) -> None:
+    """The ranks of some paths, of features whose streams begin at some place and have so many words.
+
+    Four features take turns: while one waits for its rank, others go on. Numbers are without a sign, which spares
+    machine code the question whether they count from the end.
+    """
+    ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
+    follows, last = Unsigned(before > 1), place.size - 1
+    for row in range(0, place.size if place.size % 4 != 1 else last, 4):
+        two, three, four = min(row + 1, last), min(row + 2, last), min(row + 3, last)  # the last again, for company
+        past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[two] + 2 * length[two])
+        past_2, past_3 = Unsigned(place[three] + 2 * length[three]), Unsigned(place[four] + 2 * length[four])
+        number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
+        number_1, at_1 = _begun(joined, Unsigned(place[two]), past_1)
+        number_2, at_2 = _begun(joined, Unsigned(place[three]), past_2)
+        number_3, at_3 = _begun(joined, Unsigned(place[four]), past_3)
+        first_0, first_1 = Unsigned(row * before), Unsigned(two * before)
+        first_2, first_3 = Unsigned(three * before), Unsigned(four * before)
+        before_0, before_1, before_2, before_3 = first_0, first_1, first_2, first_3
+        found_0, found_1, found_2, found_3 = found[row], found[two], found[three], found[four]
+        for path in range(begin, end):
+            rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
+            found_0[path], before_0 = rank, first_0 + rank * follows
+            rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, rank_of, share_of, ranks, of_bits)
+            found_1[path], before_1 = rank, first_1 + rank * follows
+            rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, rank_of, share_of, ranks, of_bits)
+            found_2[path], before_2 = rank, first_2 + rank * follows
+            rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
+            found_3[path], before_3 = rank, first_3 + rank * follows
+    for row in range(last if place.size % 4 == 1 else place.size, place.size):
+        past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
+        number, at = _begun(joined, Unsigned(place[row]), past)
+        follow = first
+        for path in range(begin, end):
+            rank, number, at = _next(joined, number, at, past, follow, rank_of, share_of, ranks, of_bits)
+            own[path], follow = rank, first + rank * follows
+
+
+@compiled
+def _coded(found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
+    """Make codes of a feature's ranks, given the codes of its parents; none where it has fewer."""
+    if first.size and second.size:
         for each in range(found.size):
-            found[each] = ranks[each]
-    elif not second.size:
+            found[each] = code_of[centres[first[each], second[each]], found[each]]
+    elif first.size:
         for each in range(found.size):
-            found[each] = code_of[centres[first[each], 0], ranks[each]]
-    else:
-        for each in range(found.size):
-            found[each] = code_of[centres[first[each], second[each]], ranks[each]]
+            found[each] = code_of[centres[first[each], 0], found[each]]
 
 
 @compiled
@@ -203,6 +333,10 @@ def decoded(
     plain: Bytes,
     parts: Integers,
     per_block: int,
+    joined: Bytes,
+    words: Integers,
+    shares: Shares,
+    bits: int,
     place_low: Integers,
     chosen: NDArray[np.bool_],
     first_day: int,
@@ -218,20 +352,19 @@ def decoded(
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, and where
     stretches begin.
 
-    A block has HEADS, BINS for each feature, STRETCHES for each if they have any length, and one part for each of the
-    features that are `needed` to find the codes, parents first. What `parts` says of them is changed on the way.
+    A block has HEADS, BINS for each feature, the stretches of each if they have any length, and a part with how many
+    words the streams of every feature have. `words` tells where those begin of the features that are `needed` to find
+    the codes, parents first. What `parts` says is changed on the way.
     """
-    of_stretches = HEADS + BINS * features.size
-    of_paths = of_stretches + (STRETCHES * features.size if stretch_days else 0)
-    numbers = _numbers(plain, parts, per_block, of_paths)
+    numbers = _numbers(plain, parts, per_block, per_block)
     sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
-    strata = runs = days = paths = stretched = 0
+    strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
             strata, runs = strata + 1, runs + sizes[each, 0]
             days, paths = days + sizes[each, 1], paths + sizes[each, 2]
-    most = days if stretch_days else 0
-    stretches, stretch_offset = np.empty((features.size, STRETCHES, most), np.int64), np.zeros(most + 1, np.int64)
+    most, stretched = days if stretch_days else 0, 0
+    stretches, stretch_offset = np.empty((features.size, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
@@ -248,11 +381,25 @@ def decoded(
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
+    rank_of, share_of = _ranks_of(shares, needed, bits)
+    at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
-        keys = block * per_block
-        run = day = path = stretch = 0
+        keys, lengths = block * per_block, (block + 1) * per_block - 1
+        streams = parts[lengths, ROWS] // parents.shape[0]
+        run = day = lap = stretch = 0
+        for row in range(needed.size):
+            at[row] = words[block * needed.size + row]
         for stratum in range(parts[keys, COLUMNS]):
+            for begin in range(to_path, to_path + sizes[seen, 2], LAP):
+                for row in range(needed.size):
+                    length[row] = _number(numbers, parts, lengths, needed[row] * streams + lap, 0)
+                if sizes[seen, 3]:
+                    end = min(begin + LAP, to_path + sizes[seen, 2])
+                    _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
+                for row in range(needed.size):
+                    at[row] += 2 * length[row]
+                lap += 1
             if sizes[seen, 3]:
                 period[to] = _number(numbers, parts, keys, 0, stratum)
                 for each in range(sizes[seen, 0]):
@@ -279,37 +426,27 @@ def decoded(
                     counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
-                    feature, begin = needed[row], parts[keys + of_paths + row, PLACE] + path
-                    first, second = nobody, nobody
+                    feature, first, second = needed[row], nobody, nobody
                     if parents[feature, 0] >= 0:
                         first = known[row_of[parents[feature, 0]], to_path:end_path]
                     if parents[feature, 1] >= 0:
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
-                    ranks, found = plain[begin : begin + sizes[seen, 2]], known[row, to_path:end_path]
-                    _coded(ranks, found, first, second, centres[feature], code_of)
+                    _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
                 if stretch_days:
-                    until = _stretched(
-                        numbers, parts, keys + 1, run, sizes[seen, 0], stretch_days, stretch_offset, stretched
-                    )
-                    for at in range(stretched, until):
-                        stretch_offset[at] += to_day
+                    own_runs = (keys + 1, run, sizes[seen, 0])
+                    until = _stretched(numbers, parts, *own_runs, stretch_days, stretch_offset, stretched)
+                    for each in range(stretched, until):
+                        stretch_offset[each] += to_day
                     for feature in range(features.size):
-                        for fact in range(STRETCHES):
-                            own = keys + of_stretches + STRETCHES * feature + fact
-                            for at in range(stretched, until):
-                                found_at = stretch + at - stretched
-                                number = 0
-                                for plane in range(parts[own, ROWS]):
-                                    number |= _number(numbers, parts, own, plane, found_at) << (8 * plane)
-                                stretches[feature, fact, at] = (number >> 1) ^ -(number & 1) if fact == 1 else number
+                        own, found = keys + HEADS + BINS * features.size + feature, stretches[feature]
+                        _facts(numbers, parts, own, stretch, found, stretched, until)
                     stretch, stretched = stretch + until - stretched, until
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to], day_offset[to] = to_run, to_day
             elif stretch_days:
                 stretch += _stretches(numbers, parts, keys + 1, run, sizes[seen, 0], stretch_days)
-            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
-            seen += 1
+            run, day, seen = run + sizes[seen, 0], day + sizes[seen, 1], seen + 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
         given, found = known[row_of[features[feature]]], codes[feature]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed, unpacked
 from synopsis.sketch.scales import ABSENT, Scales
-from synopsis.sketch.ticks import ABSENT_TICK
 
 Levels = NDArray[np.int32]
 
@@ -38,8 +38,9 @@ _LEVELS: Final = 1_024
 _MOST: Final = 1 << 25
 ABSENT_LEVEL: Final = -(1 << 31)
 
-#: What is kept of a stretch, by position: rows without a value, mean, deviation.
+#: What is kept of a stretch, by position: rows without a value, mean, deviation; and the bytes of each, at most.
 FACTS: Final = 3
+PLANES: Final = (4, 3, 3)
 
 
 @dataclass(frozen=True)
@@ -139,34 +140,25 @@ def offsets(stratum: Integers, place: Integers, day: Integers, days: int) -> Int
 
 
 def closed(facts: Integers) -> bytes:
-    """What is kept of one feature, FACTS x stretches, as a frame: for each fact its bytes, the lowest ones first.
+    """What is kept of one feature, FACTS x stretches, as a frame: the bytes of each fact as rows, the lowest first.
 
     Means may be below nothing: they go by turns, 0, -1, 1, -2, 2. Most high bytes are alike and pack to nothing.
     """
     turned = facts.copy()
     turned[1] = np.where(facts[1] < 0, -2 * facts[1] - 1, 2 * facts[1])
-    frames = [packed(_planes(each)) for each in turned]
-    return b"".join(len(frame).to_bytes(4, "little") for frame in frames[:-1]) + b"".join(frames)
+    planes = [
+        (np.minimum(each, (1 << 8 * many) - 1) >> 8 * row) & 0xFF
+        for each, many in zip(turned, PLANES, strict=True)
+        for row in range(many)
+    ]
+    return packed(np.stack(planes).astype(np.uint8))
 
 
 def opened(frame: bytes) -> Integers:
     """What `closed` was given."""
-    ends = np.cumsum([8, *(int.from_bytes(frame[at : at + 4], "little") for at in (0, 4))]).tolist()
-    parts = [frame[begin:end] for begin, end in zip(ends, (*ends[1:], len(frame)), strict=True)]
-    facts = np.stack([_whole(unpacked(part)) for part in parts])
+    planes = unpacked(frame).astype(np.int64)
+    ends = np.cumsum((0, *PLANES)).tolist()
+    parts = [planes[begin:end] for begin, end in pairwise(ends)]
+    facts = np.stack([(part << 8 * np.arange(len(part))[:, None]).sum(axis=0) for part in parts])
     facts[1] = (facts[1] >> 1) ^ -(facts[1] & 1)
     return facts
-
-
-def _planes(numbers: Integers) -> NDArray[np.uint8]:
-    """Numbers from 0 on as rows of bytes, as many rows as the largest needs."""
-    needed = max((int(numbers.max(initial=0)).bit_length() + 7) // 8, 1)
-    return np.stack([(numbers >> (8 * row)) & 0xFF for row in range(needed)]).astype(np.uint8)
-
-
-def _whole(planes: NDArray[np.uint8]) -> Integers:
-    weights = np.int64(1) << (8 * np.arange(len(planes)))
-    return np.asarray((planes.astype(np.int64) * weights[:, None]).sum(axis=0))
-
-
-assert ABSENT_TICK == 65_535, "the last tick is the absent one"

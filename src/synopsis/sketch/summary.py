@@ -182,8 +182,7 @@ class Summary:
         return (
             replace(self.layout, kept=other.layout.kept) == other.layout
             and self.scales.same(other.scales)
-            and np.array_equal(self.contexts.parents, other.contexts.parents)
-            and np.array_equal(self.contexts.centres, other.contexts.centres)
+            and self.contexts.same(other.contexts)
         )
 
     def of_strata(self, parts: Sequence[Strata], features: Sequence[int]) -> Summary:

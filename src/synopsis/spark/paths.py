@@ -110,7 +110,7 @@ class PathPlan:
         """Whether a summary was made in this way."""
         same = self.scales.quantizers == summary.scales.quantizers and self.layout == summary.layout
         lacks = self.met is None and summary.meetings is not None
-        return same and not lacks and np.array_equal(self.contexts.centres, summary.contexts.centres)
+        return same and not lacks and self.contexts.same(summary.contexts)
 
 
 def statistics(observed: Observations) -> Statistics:

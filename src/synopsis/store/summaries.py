@@ -17,6 +17,7 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import KEYS, Meetings
 from synopsis.sketch.scales import Scales
+from synopsis.sketch.streams import Odds
 from synopsis.sketch.summary import PathLayout, Summary
 from synopsis.sketch.ticks import Ticks
 
@@ -32,12 +33,14 @@ def to_table(summary: Summary) -> pa.Table:
         "layout": summary.layout.to_dict(),
         "ticks": [ticks.to_dict() for ticks in scales.ticks],
         "symbols": int(contexts.centres.shape[1]),
+        "odds": contexts.odds.levels.shape[1:],
     }
     frames = [
         summary.latitude.astype("<f8").tobytes(),
         summary.longitude.astype("<f8").tobytes(),
         contexts.parents.astype("<i8").tobytes(),
         contexts.centres.tobytes(),
+        contexts.odds.levels.tobytes(),
         *(each.astype("<f8").tobytes() for each in (scales.steps, scales.low, scales.high)),
         *(quantizer.to_bytes() for quantizer in scales.quantizers),
         *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.masses)),
@@ -73,6 +76,7 @@ def from_table(table: pa.Table) -> Summary | None:
     width = len(shared["ticks"])
     latitude, longitude, parents = numbers("<f8"), numbers("<f8"), numbers("<i8")
     centres = np.frombuffer(next(frames), np.uint8).reshape(width, shared["symbols"], shared["symbols"])
+    odds = Odds(np.frombuffer(next(frames), np.uint8).reshape(width, *shared["odds"]))
     steps, low, high = (numbers("<f8") for _ in range(3))
     quantizers = tuple(Quantizer.from_bytes(next(frames)) for _ in range(width))
     means, masses = (tuple(numbers("<f4") for _ in range(width)) for _ in range(2))
@@ -83,14 +87,14 @@ def from_table(table: pa.Table) -> Summary | None:
         latitude,
         longitude,
         Scales(quantizers, ticks, means, spreads, masses, steps, low, high),
-        Contexts(parents.reshape(width, 2), centres),
+        Contexts(parents.reshape(width, 2), centres, odds),
         tuple(
             Block(
                 **facts[row],
                 head=rows[row][0],
                 bins=tuple(rows[row][1 : width + 1]),
-                paths=tuple(rows[row][width + 1 : 2 * width + 1]),
-                stretches=tuple(rows[row][2 * width + 1 :]),
+                paths=tuple(rows[row][width + 1 : 2 * width + 2]),
+                stretches=tuple(rows[row][2 * width + 2 :]),
             )
             for row in range(len(rows))
             if parts[row] == "block"
