@@ -13,6 +13,7 @@ What is done path by path and bin by bin is in `weighing` and `influences`, in m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ import numpy as np
 from synopsis.query.bins import Bins
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
 from synopsis.query.programs import leaves_of, program_of
-from synopsis.query.sampled import NOBODY, NONE, Live, Sample
+from synopsis.query.sampled import NOBODY, NONE, Live, Sample, Stretched
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
@@ -196,8 +197,11 @@ class Estimates:
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
         tables = sample.measured(feature, own.ranges)
         given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
-        numbers = weighing.numbered(*(tables, *given))
-        found = Numbers(tables, *numbers, sample.bins(feature), own.ranges, self, feature)
+        mass, *numbers = weighing.numbered(*(tables, *given))
+        told = sample.stretched(feature, tables) if self._anything else None
+        best = numbers if told is None else told.numbers
+        about = (sample.bins(feature), own.ranges, self, feature, tuple(numbers), told)
+        found = Numbers(tables, mass, best[0], best[1], best[2], *about)
         self._numbers[feature] = ref(found)
         return found
 
@@ -371,6 +375,8 @@ class Numbers:
     ranges: Ranges  #: what the condition leaves of the feature
     estimates: Estimates
     feature: int
+    by_bins: Sequence[Floats]  #: count, mean and variance as bins alone tell them
+    told: Stretched | None  #: what stretches tell, where there are any and nothing is demanded of rows
     _places: dict[float, Floats] = field(default_factory=dict)  #: of quantiles that were asked for
 
     @property
@@ -454,12 +460,16 @@ class Numbers:
         luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
         if whole._exact(feature):
             luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
-        numbers = (self.tables, self.count, self.average, self.variance, sample.expected(feature))
+        numbers = (self.tables, *self.by_bins, sample.expected(feature))
         paths = (sample.codes(feature), whole._live.column, *luck.told)
         return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 
     def _errors(self, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
         """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""
+        if self.told is not None and statistic != influences.QUANTILE:
+            own = self.count, self.average, self.variance
+            half = self.told.errors(statistic, *own, self.estimates.sample.expected(self.feature))
+            return half, np.zeros(half.size)
         half, skew = influences.of_numbers(statistic, rank, left, *self._given)
         return half, skew
 

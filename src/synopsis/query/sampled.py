@@ -17,16 +17,20 @@ import numpy as np
 from synopsis.query.bins import Bins
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.predicates import Leaf, Ranges
+from synopsis.sketch import stretches
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes, Scales
 from synopsis.sketch.strata import Flags, Strata
+from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, weighing
+    from synopsis.query import influences, stretched, weighing
 else:
-    weighing, influences = (Later(f"synopsis.query.{name}") for name in ("weighing", "influences"))
+    weighing, influences, stretched = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "stretched")
+    )
 
 NONE: Floats = np.empty(0)
 NOBODY: Positions = np.empty(0, np.int32)
@@ -213,6 +217,13 @@ class Sample:
         strata, covers = self.strata, self._covers
         return weighing.edges(strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
 
+    def stretched(self, feature: int, tables: Floats) -> Stretched | None:
+        """What stretches tell of a feature, given what its bins measure; None where there are none."""
+        stretching = self.strata.stretching
+        if stretching is None or self._covers.lean.size:
+            return None
+        return Stretched(self, feature, tables, stretching)
+
     # --- bins ---------------------------------------------------------------------------------------------------------
 
     def position(self, feature: int) -> int:
@@ -277,6 +288,36 @@ class Sample:
         return self._corrections[feature]
 
 
+class Stretched:
+    """Stretches of a feature with rows in scope, and what they tell of it."""
+
+    def __init__(self, sample: Sample, feature: int, tables: Floats, stretching: Stretching) -> None:
+        strata, covers, slots, row = sample.strata, sample._covers, sample.slots, sample.position(feature)
+        self._centre, axis = stretching.centre[feature], _running(Same(sample._scales), stretching)[feature]
+        given: tuple[Any, ...] = (
+            *(strata.stretches[row], strata.stretch_offset, self._centre, stretching.unit[feature], axis),
+            *(strata.starts[row], strata.ends[row], strata.codes[row], tables),
+            *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),
+            *(slots.stratum, slots.begin, slots.end, slots.offset),
+        )
+        self._found = stretched.gathered(*given)
+        self._about: tuple[Any, ...] = (strata.codes[row], tables)
+        self._days: tuple[Any, ...] = (
+            *(strata.day_kept, strata.day_rows, covers.day, covers.share),
+            *(slots.begin, slots.end, slots.offset),
+        )
+
+    @cached_property
+    def numbers(self) -> tuple[Floats, Floats, Floats]:
+        """Groups: how many values there are, their mean and variance."""
+        return stretched.numbers(*self._found, self._centre)
+
+    def errors(self, statistic: int, count: Floats, average: Floats, variance: Floats, expected: Floats) -> Floats:
+        """Groups: half of the interval at 95% of a statistic."""
+        known: tuple[Any, ...] = (count, average, variance, expected)
+        return stretched.errors(statistic, *self._found, self._centre, *self._about, *known, *self._days)
+
+
 class Same:
     """Scales, equal only to themselves."""
 
@@ -288,6 +329,11 @@ class Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and other.scales is self.scales
+
+
+@lru_cache(maxsize=16)
+def _running(same: Same, stretching: Stretching) -> list[Floats]:
+    return stretches.running(same.scales, stretching)
 
 
 @lru_cache(maxsize=256)

@@ -17,11 +17,13 @@ from synopsis.query.covers import Covers, Slots
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
 from synopsis.query.programs import leaves_of, program_of, steps_of
 from synopsis.query.sampled import NOWHERE, Same
+from synopsis.sketch import stretches
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import TOTALS, MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Flags, Strata
+from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
     from synopsis.query import told
@@ -102,6 +104,18 @@ def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
     return axes, known
 
 
+@lru_cache(maxsize=16)
+def levels_of(same: Same, stretching: Stretching | None) -> tuple[Floats, Floats, Floats]:
+    """Centres and units of features, and what runs over their fine bins (`stretches.running`), side by side."""
+    if stretching is None:
+        return np.empty(0), np.empty(0), np.empty((0, stretches.FACTS, 0))
+    known = stretches.running(same.scales, stretching)
+    levels = np.zeros((len(known), stretches.FACTS, max((each.shape[1] for each in known), default=0)))
+    for feature, each in enumerate(known):
+        levels[feature, :, : each.shape[1]] = each
+    return np.array(stretching.centre), np.array(stretching.unit), levels
+
+
 @lru_cache(maxsize=512)
 def _clause(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
     """A clause and what it leaves of two features, in the order in which `told` takes it."""
@@ -174,6 +188,7 @@ def tell(
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),
+        *(strata.stretches, strata.stretch_offset, *levels_of(same, strata.stretching)),
     )
     heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
     if not heard:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from synopsis.query import influences, intervals, mixtures, slices, weighing
+from synopsis.query import influences, intervals, mixtures, slices, stretched, weighing
 from synopsis.query.sampled import STEADY
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
@@ -282,6 +282,12 @@ def tell(
     slots: Integers,
     in_scope: Integers,
     days_cut: Integers,
+    # stretches
+    facts: Integers,
+    stretch_offset: Integers,
+    centre: Floats,
+    unit: Floats,
+    levels: Floats,
 ) -> tuple[bool, Floats]:
     """Whether every group has paths, and if so, statistics x (estimate, low, high at 95%) x groups.
 
@@ -404,6 +410,16 @@ def tell(
     masses, size, average, variance = weighing.numbered(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
+    # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone.
+    by_bins, is_stretched = (size, average, variance), kind == ANYTHING and stretch_offset.size > 1 and not lean.size
+    known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots)
+    stretches, in_groups = no_table, nowhere
+    if is_stretched:
+        stretches, in_groups = stretched.gathered(
+            facts[row], stretch_offset, centre[one], unit[one], levels[one], starts[row], stops[row], codes[row],
+            one_tables, ordinal, day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots,
+        )  # fmt: skip
+        size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
     if kind == LEAF and not exact:
         value = weighing.sums(size, average, heard, count, worths[0])
     else:
@@ -432,7 +448,7 @@ def tell(
         live,
     )
     given: tuple[Any, ...] = (
-        one_tables, size, average, variance, expected, codes[row], live_column,
+        one_tables, by_bins[0], by_bins[1], by_bins[2], expected, codes[row], live_column,
         own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
     )  # fmt: skip
     ends = (low[one, : sizes[one]], high[one, : sizes[one]])
@@ -451,6 +467,10 @@ def tell(
             lowest,
             highest,
         )
+    of_stretches: tuple[Any, ...] = (
+        stretches, in_groups, centre[one] if is_stretched else 0.0,
+        codes[row], one_tables, size, average, variance, expected,
+    )  # fmt: skip
     halves, skews = np.empty((influences.QUANTILE, groups)), np.empty((influences.QUANTILE, groups))
     is_wanted = (
         wanted[MEAN] or (wanted[SUM] and kind != ANYTHING),
@@ -459,7 +479,11 @@ def tell(
     )
     for statistic in range(influences.QUANTILE):
         if likely and is_wanted[statistic]:
-            half, off = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
+            if is_stretched:
+                half = stretched.errors(statistic, *of_stretches, *known_days)
+                off = np.zeros(groups)
+            else:
+                half, off = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
             for group in range(groups):
                 halves[statistic, group], skews[statistic, group] = half[group], off[group]
     mean_low, mean_high = none, none
@@ -523,16 +547,15 @@ def tell(
         )
         x, y = (row, other) if first else (other, row)
         x_tables, y_tables = (one_tables, two_tables) if first else (two_tables, one_tables)
-        x_mean, y_mean = (average, second_average) if first else (second_average, average)
+        x_mean, y_mean = (by_bins[1], second_average) if first else (second_average, by_bins[1])
         both = (codes[x], codes[y], x_tables, y_tables, x_mean, y_mean, live_column)
         pair = influences.paired(*both, live_slot, live_mass, live)
         r = intervals.correlated(pair[1], pair[2], pair[3])
         for group in range(groups):
             if not heard_by[group]:
-                ends_of = (slots[group], slots[group + 1], average[group], second_average[group])
-                r[group] = _correlated(
-                    masses, other_masses, one_tables[1], two_tables[1], *ends_of, variance[group], other_variance[group]
-                )
+                ends_of = (slots[group], slots[group + 1], by_bins[1][group], second_average[group])
+                spreads = (by_bins[2][group], other_variance[group])
+                r[group] = _correlated(masses, other_masses, one_tables[1], two_tables[1], *ends_of, *spreads)
         r_low, r_high = none, none
         if likely:
             half = influences.of_pair(r, pair, *both, *about)

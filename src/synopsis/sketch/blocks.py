@@ -20,6 +20,7 @@ from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
@@ -84,11 +85,11 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
         len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
         (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words)),
-        tuple(map(stretches.closed, strata.stretches)) if strata.stretch_days else (),
+        tuple(map(stretches.closed, strata.stretches)) if strata.stretching is not None else (),
     )
 
 
-def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_days: int = 0) -> Strata:
+def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching: Stretching | None = None) -> Strata:
     """The strata of a block, with bins, paths and stretches of these features only, in this order."""
     (period, runs), (place, first, lengths), (day_rows, day_kept) = (
         unpacked(head).astype(np.int64) for head in block._heads
@@ -115,7 +116,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretch_da
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
         stretches=np.stack(stretched) if stretched else np.empty((len(features), stretches.FACTS, 0), np.int64),
-        stretch_days=stretch_days,
+        stretching=stretching,
     )
 
 
@@ -135,11 +136,11 @@ def opened_within(
     last_day: int,
     *,
     even: bool = False,
-    stretch_days: int = 0,
+    stretching: Stretching | None = None,
 ) -> Strata | None:
     """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
 
-    `even` says whether their paths come at even steps of time, `stretch_days` how long stretches are, if there are any.
+    `even` says whether their paths come at even steps of time, `stretching` how stretches are told, if at all.
     Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
     """
     needed = contexts.needed(set(features))
@@ -147,13 +148,13 @@ def opened_within(
     for block in blocks:
         frames.append(block.head)
         frames += [block.bins[feature] for feature in features]
-        frames += [block.stretches[feature] for feature in features] if stretch_days else []
+        frames += [block.stretches[feature] for feature in features] if stretching else []
         frames.append(block.paths[0])
         frames += [block.paths[1 + feature] for feature in needed]
     frames.append(bytes(2))  # a word that is read and not used behind the last
     sizes = np.array([len(frame) for frame in frames[:-1]])
     joined = np.frombuffer(b"".join(frames), np.uint8)
-    singles = 1 + (len(features) if stretch_days else 0)
+    singles = 1 + (len(features) if stretching else 0)
     parts, words, packs, size = decoding.parted(joined, sizes, len(features) + 1, singles, len(needed))
     found, day_offset, day, stretch_offset = decoding.decoded(
         plain_bytes(packs, size),
@@ -173,11 +174,11 @@ def opened_within(
         contexts.centres,
         contexts.code_table,
         int(parts[decoding.HEADS, decoding.ROWS]) - 1,
-        stretch_days,
+        stretching.days if stretching else 0,
     )
     if not found[0].size:
         return None
-    strata = replace(Strata(*found), even=even, stretch_days=stretch_days)
+    strata = replace(Strata(*found), even=even, stretching=stretching)
     # What it would find out by itself.
     vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
     return strata

@@ -41,8 +41,9 @@ _MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
 #: Bits by which places of a probe are told apart, neighbours together.
 _PLACE_BITS = 50
 
-#: Share of what counts leave of the budget that stretches may take, the shortest that do.
-_MOST_STRETCHES = 0.15
+#: Share of what counts leave of the budget that stretches may take, the shortest that do; and bytes that one takes at
+#: the very least for a feature.
+_MOST_STRETCHES, _LEAST_STRETCH = 0.15, 0.25
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
@@ -103,10 +104,12 @@ class Cost:
         if self.affordable(memory) == 1.0:  # no path makes way for them
             room = memory * _AIM - self.counts - self.rows * self.a_path
         for days in stretches.LENGTHS:
+            if _stretches_of(probe, days) * len(probe.fine) * _LEAST_STRETCH * probe.factor > room:
+                continue
             stretching = Stretching.of(self.scales, days)
-            taken = _stretch_bytes(probe, stretching) * probe.factor
-            if taken <= room:
-                return replace(self, layout=replace(self.layout, stretching=stretching), stretches=taken)
+            found = _cost(probe, replace(self.layout, stretching=stretching), self.contexts)
+            if found.stretches <= room:
+                return replace(self, layout=found.layout, stretches=found.stretches)
         return self
 
 
@@ -213,12 +216,18 @@ def _distinct_periods(probe: Probe) -> list[int]:
 def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) -> Cost:
     """What a layout costs, measured on the probe."""
     kept = even_choice(probe.latitude, probe.longitude, probe.local_us, probe.fine, layout)
-    tallies = tallied(probe.latitude, probe.longitude, probe.local_us, probe.fine, kept, layout)
-    made = from_tallies(probe.scales, tallies, layout.bins)
+    levels, stretching = None, layout.stretching
+    if stretching is not None:
+        tables = stretching.levels_of_codes(probe.scales)
+        levels = np.stack([table[codes] for table, codes in zip(tables, probe.fine, strict=True)])
+    tallies = tallied(probe.latitude, probe.longitude, probe.local_us, probe.fine, kept, layout, levels)
+    made = from_tallies(probe.scales, tallies, layout.bins, stretching)
     contexts = contexts or Contexts.fit(made.codes, layout.bins)
     packed = [blocks.closed(made.take(run), contexts) for run in cut(made)]
-    paths, bins = (sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins"))
-    places = sum(block.nbytes for block in packed) - paths - bins + 16 * tallies.latitude.size
+    paths, bins, stretched = (
+        sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins", "stretches")
+    )
+    places = sum(block.nbytes for block in packed) - paths - bins - stretched + 16 * tallies.latitude.size
     return Cost(
         layout,
         probe.scales,
@@ -228,17 +237,14 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
         paths / max(made.codes.shape[1], 1),
         probe.local_us.size * probe.factor,
         float(np.mean([_blur(tallies, made, probe.scales, feature) for feature in range(len(probe.fine))])),
+        stretched * probe.factor,
     )
 
 
-def _stretch_bytes(probe: Probe, stretching: Stretching) -> int:
-    """What the stretches of a probe take, all places one after the other."""
+def _stretches_of(probe: Probe, days: int) -> int:
+    """How many stretches the places of a probe have."""
     place = geohash.encode(probe.latitude, probe.longitude, _PLACE_BITS)
-    keys, which = numbered(place, probe.local_us // DAY_US // stretching.days)
-    tables = stretching.levels_of_codes(probe.scales)
-    levels = np.stack([table[codes] for table, codes in zip(tables, probe.fine, strict=True)])
-    facts = stretches.rounded(stretches.summed(levels, which, len(keys[0])), np.bincount(which, minlength=len(keys[0])))
-    return sum(len(stretches.closed(each)) for each in facts)
+    return len(numbered(place, probe.local_us // DAY_US // days)[0][0])
 
 
 def _blur(tallies: Tallies, strata: Strata, scales: Scales, feature: int) -> float:

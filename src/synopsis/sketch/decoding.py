@@ -209,8 +209,8 @@ def _facts(numbers: Integers, parts: Integers, part: int, first: int, found: Int
             for each in range(begin, end):
                 found[fact, each] |= _number(numbers, parts, part, row, first + each - begin) << 8 * plane
             row += 1
-    for each in range(begin, end):
-        found[1, each] = (found[1, each] >> 1) ^ -(found[1, each] & 1)
+        for each in range(begin, end):
+            found[fact, each] = (found[fact, each] >> 1) ^ -(found[fact, each] & 1)
 
 
 @compiled

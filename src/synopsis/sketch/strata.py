@@ -24,6 +24,7 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
+from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.tilts import Tilts
 
@@ -68,7 +69,7 @@ class Strata:
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
     stretches: Integers = field(default_factory=_no_stretches)  #: features x stretches.FACTS x stretches
-    stretch_days: int = 0  #: days of a stretch; 0 where none are kept
+    stretching: Stretching | None = None  #: how stretches of all features are told; None where none are kept
     even: bool = False  #: whether paths come at even steps of their place's time
 
     @property
@@ -123,10 +124,21 @@ class Strata:
     @cached_property
     def stretch_offset(self) -> Integers:
         """Stretches + 1: where the days of each begin; none where none are kept."""
-        if not self.stretch_days:
+        if self.stretching is None:
             return np.zeros(1, np.int64)
         stratum = np.repeat(np.arange(len(self)), np.diff(self.day_offset))
-        return stretches.offsets(stratum, self.day_place, self.day, self.stretch_days)
+        return stretches.offsets(stratum, self.day_place, self.day, self.stretching.days)
+
+    @property
+    def stretch_rows(self) -> Integers:
+        """Stretches: all rows."""
+        begin = self.stretch_offset[:-1]
+        return np.add.reduceat(self.day_rows, begin) if begin.size else begin
+
+    @property
+    def stretch_shifts(self) -> Floats:
+        """Stretches: by how much of a step what is kept of each was shifted."""
+        return stretches.shifts(self.stretch_offset, self.day, self.day_kept)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""
@@ -139,9 +151,7 @@ class Strata:
     @property
     def _offsets(self) -> tuple[Integers, Integers, Integers, Integers]:
         """Strata + 1: where runs, days, paths and stretches of each begin."""
-        of_stretches = (
-            np.searchsorted(self.stretch_offset, self.day_offset) if self.stretch_days else self.day_offset * 0
-        )
+        of_stretches = np.searchsorted(self.stretch_offset, self.day_offset)
         return self.run_offset, self.day_offset, self.path_offset, of_stretches
 
     def _picked(self, strata: Any, runs: Any, days: Any, paths: Any, stretched: Any) -> Strata:
@@ -159,7 +169,7 @@ class Strata:
             day_kept=self.day_kept[days],
             codes=self.codes[:, paths],
             stretches=self.stretches[:, :, stretched],
-            stretch_days=self.stretch_days,
+            stretching=self.stretching,
             even=self.even,
         )
 
@@ -177,7 +187,7 @@ class Strata:
             **{name: chained(name) for name in ("day_rows", "day_kept")},
             **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
             stretches=chained("stretches", 2),
-            stretch_days=parts[0].stretch_days,
+            stretching=parts[0].stretching,
             run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
             even=all(part.even for part in parts),
         )
@@ -201,8 +211,8 @@ def fitted(
     return from_tallies(scales, named, bins)
 
 
-def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
-    """Strata with bins of their own, from the counts of fine codes.
+def from_tallies(scales: Scales, tallies: Tallies, bins: int, stretching: Stretching | None = None) -> Strata:
+    """Strata with bins of their own, from the counts of fine codes, and with stretches where these are kept.
 
     Cost is proportional to strata times fine bins, and to kept rows, times features.
     """
@@ -239,21 +249,61 @@ def from_tallies(scales: Scales, tallies: Tallies, bins: int) -> Strata:
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
-    return _stretched(made, tallies) if tallies.stretch_days else made
+    return made if stretching is None else _stretched(made, tallies, scales, stretching)
 
 
-def _stretched(strata: Strata, tallies: Tallies) -> Strata:
+def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Stretching) -> Strata:
     """The same strata with what is kept of their stretches; those without rows are empty."""
-    found = replace(strata, stretch_days=tallies.stretch_days)
+    days = stretching.days
+    found = replace(strata, stretching=stretching)
     begin = found.stretch_offset[:-1]
     stratum = np.repeat(np.arange(len(found)), np.diff(found.day_offset))[begin]
-    days = found.stretch_days
     key = _flat(stratum, found.day_place[begin], found.day[begin] // days, tallies, days)
     own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
     sums = np.zeros((found.features, stretches.FACTS, begin.size))
     sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
-    rows = np.add.reduceat(found.day_rows, begin) if begin.size else begin
-    return replace(found, stretches=stretches.rounded(sums, rows))
+    told = foretold(found, scales, stretching)
+    return replace(found, stretches=stretches.rounded(sums, found.stretch_rows, told, found.stretch_shifts))
+
+
+def restretched(strata: Strata, others: Strata, scales: Scales, stretching: Stretching) -> Strata:
+    """The same strata with stretches as `others` have them, which differ in their paths alone."""
+    told = foretold(others, scales, stretching)
+    known = stretches.read(others.stretches, others.stretch_rows, told, others.stretch_shifts)
+    count, mean, deviation = np.moveaxis(known, 1, 0)
+    sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
+    told = foretold(strata, scales, stretching)
+    return replace(strata, stretches=stretches.rounded(sums, strata.stretch_rows, told, strata.stretch_shifts))
+
+
+def foretold(strata: Strata, scales: Scales, stretching: Stretching) -> Floats:
+    """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
+
+    A stretch is thought to have a few paths more that are as those of its stratum are. Cost: a few passes over the
+    paths for a feature.
+    """
+    offset, bins = strata.stretch_offset, strata.bins
+    day = np.repeat(np.arange(strata.day_rows.size), strata.day_kept)
+    stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
+    of_path = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
+    of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
+    paths = np.maximum(np.diff(strata.path_offset), 1)
+    found = np.empty((strata.features, stretches.FACTS, offset.size - 1))
+    for feature, axis in enumerate(stretches.running(scales, stretching)):
+        begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
+        in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
+        present = strata.codes[feature] < bins
+        values = np.zeros((4, present.size))  # of each path: one, whether it has a value, its level and square
+        values[0], values[1] = 1.0, present
+        values[2:, present] = in_bin[:, of_path[present], strata.codes[feature][present]]
+        told = np.empty((4, offset.size - 1))
+        for row, own in enumerate(values):
+            usual = np.bincount(of_path, own, len(strata)) / paths
+            told[row] = np.bincount(stretch, own, offset.size - 1) + stretches.USUAL * usual[of_stretch]
+        absent = np.where(told[0] > 0.0, 1.0 - told[1] / np.maximum(told[0], 1e-300), 0.0) * strata.stretch_rows
+        mean, square = told[2:] / np.maximum(told[1], 1e-300)
+        found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
+    return found
 
 
 def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies, days: int = 1) -> Integers:

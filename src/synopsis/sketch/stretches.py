@@ -4,9 +4,10 @@ Paths tell what rows are like, and exact counts of a stratum how lucky they are;
 stretch is a few days of one place, of which all rows are summed up. Whole stretches need no paths then, and those that
 a scope cuts have a total that their parts must add up to.
 
-What is kept is rounded: a mean of n values to a fifth of their usual deviation over the root of n. So a sum of many
-stretches is off by as much as if every row were off by a twentieth of a deviation, each to a side of its own. Sums are
-of levels, whole numbers: they come out the same in whatever order rows, tasks and machines are taken.
+What is kept is rounded: a mean of n values to steps of their usual deviation over the root of n. So a sum of many
+stretches is off by as much as if every row were off by a thirtieth of a deviation, each to a side of its own. And it is
+kept as the difference from what the paths of the stretch foretell, which takes half the bytes. Sums are of levels,
+whole numbers: they come out the same in whatever order rows, tasks and machines are taken.
 """
 
 from __future__ import annotations
@@ -26,19 +27,30 @@ from synopsis.sketch.scales import ABSENT, Scales
 Levels = NDArray[np.int32]
 
 #: Lengths that a planner may choose from, in days, shortest first.
-LENGTHS: Final = (5, 10, 15, 30, 60, 90, 180, 360)
+LENGTHS: Final = (5, 10, 15, 30, 60, 90)
 
 #: Steps in which means and deviations of n values are kept, in usual deviations over the root of n.
-STEP: Final = 0.2
+STEP: Final = 0.1
 
 #: Levels to a usual deviation.
-_LEVELS: Final = 1_024
+LEVELS: Final = 8_192
+
+#: Paths of a stratum that are thought to be in each of its stretches, as all of its paths are.
+USUAL: Final = 0.5
+
+#: Odd numbers without a pattern, to mix bits with.
+GOLDEN, ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x2545F4914F6CDD1D)
+MIXED = np.uint64(0xBF58476D1CE4E5B9)
+
+#: Mass given to fine bins beside what the fit saw in them, so that none is without.
+_TRACE: Final = 1e-6
 
 #: The highest level, and the level of a value that is not there.
-_MOST: Final = 1 << 25
+_MOST: Final = 1 << 27
 ABSENT_LEVEL: Final = -(1 << 31)
 
-#: What is kept of a stretch, by position: rows without a value, mean, deviation; and the bytes of each, at most.
+#: What is kept of a stretch, by position, each as a difference from what its paths foretell: rows without a value,
+#: mean, deviation; and the bytes of each, at most.
 FACTS: Final = 3
 PLANES: Final = (4, 3, 3)
 
@@ -83,7 +95,7 @@ class Stretching:
 
     def _levels(self, feature: int, values: Floats) -> Levels:
         with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.round((values - self.centre[feature]) / self.unit[feature] * _LEVELS)
+            steps = np.round((values - self.centre[feature]) / self.unit[feature] * LEVELS)
         held = np.where(np.isnan(steps), ABSENT_LEVEL, np.clip(np.nan_to_num(steps), -_MOST, _MOST))
         return held.astype(np.int32)
 
@@ -117,17 +129,55 @@ def summed(levels: Levels, stretch: Integers, stretches: int) -> Floats:
     return found
 
 
-def rounded(sums: Floats, rows: Integers) -> Integers:
+def running(scales: Scales, stretching: Stretching) -> list[Floats]:
+    """Features: (mass, sum of levels, sum of squares) x (fine bins + 1), running over the fine bins.
+
+    They hang on nothing that further batches may change.
+    """
+    found = []
+    for feature, (centre, unit) in enumerate(zip(stretching.centre, stretching.unit, strict=True)):
+        mass = scales.masses[feature].astype(np.float64) + _TRACE
+        mean = (scales.means[feature].astype(np.float64) - centre) / unit * LEVELS
+        square = mean * mean + scales.variances(feature) / unit**2 * LEVELS**2
+        found.append(np.pad(np.cumsum((mass, mass * mean, mass * square), axis=1), ((0, 0), (1, 0))))
+    return found
+
+
+def shifts(offset: Integers, day: Integers, kept: Integers) -> Floats:
+    """Stretches: by which part of a step, from -0.5 to 0.5, what is kept of each is shifted before it is rounded.
+
+    Most stretches may be alike, as dry ones are: rounded all to one side, their errors would add up. Which days they
+    have and how many paths of each (`kept`) is known to whoever reads them, and differs from place to place.
+    """
+    own = np.arange(kept.size) - np.repeat(offset[:-1], np.diff(offset)) + 1
+    pattern = np.add.reduceat(own * kept, offset[:-1]) if offset.size > 1 else offset[:-1]
+    mixed = (pattern.astype(np.uint64) * ODD + day[offset[:-1]].astype(np.uint64)) * GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXED
+    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 - 0.5
+
+
+def rounded(sums: Floats, rows: Integers, foretold: Floats, shift: Floats) -> Integers:
     """What is kept of stretches of so many rows: features x FACTS x stretches.
 
-    A stretch without values has 0 for mean and deviation; a single value does not deviate.
+    A stretch without values has nothing to tell but their number; a single value does not deviate.
     """
-    count = np.maximum(sums[:, 0], 1.0)
-    step = STEP * _LEVELS / np.sqrt(count)
-    mean = sums[:, 1] / count
-    square = np.maximum(sums[:, 2] / count - mean * mean, 0.0)
-    facts = (rows - sums[:, 0], np.round(mean / step), np.round(np.sqrt(square) / step))
-    return np.stack(facts, axis=1).astype(np.int64)
+    count = sums[:, 0]
+    some = np.maximum(count, 1.0)
+    step = STEP * LEVELS / np.sqrt(some)
+    mean = sums[:, 1] / some
+    deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
+    absent = (rows - count) - np.rint(foretold[:, 0])
+    moved = ((each - told) / step + shift for each, told in ((mean, foretold[:, 1]), (deviation, foretold[:, 2])))
+    facts = (absent, *map(np.rint, moved))
+    return np.stack((facts[0], *(np.where(count > 0.0, each, 0.0) for each in facts[1:])), axis=1).astype(np.int64)
+
+
+def read(facts: Integers, rows: Integers, foretold: Floats, shift: Floats) -> Floats:
+    """What facts say, as `foretold` is: features x (values, mean, deviation) x stretches, the latter two in levels."""
+    count = np.clip(rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, rows)
+    step = STEP * LEVELS / np.sqrt(np.maximum(count, 1.0))
+    mean, deviation = (foretold[:, each] + (facts[:, each] - shift) * step for each in (1, 2))
+    return np.stack((count, mean, np.maximum(deviation, 0.0)), axis=1)
 
 
 def offsets(stratum: Integers, place: Integers, day: Integers, days: int) -> Integers:
@@ -142,10 +192,9 @@ def offsets(stratum: Integers, place: Integers, day: Integers, days: int) -> Int
 def closed(facts: Integers) -> bytes:
     """What is kept of one feature, FACTS x stretches, as a frame: the bytes of each fact as rows, the lowest first.
 
-    Means may be below nothing: they go by turns, 0, -1, 1, -2, 2. Most high bytes are alike and pack to nothing.
+    Differences go by turns, 0, -1, 1, -2, 2. Most high bytes are alike and pack to nothing.
     """
-    turned = facts.copy()
-    turned[1] = np.where(facts[1] < 0, -2 * facts[1] - 1, 2 * facts[1])
+    turned = np.where(facts < 0, -2 * facts - 1, 2 * facts)
     planes = [
         (np.minimum(each, (1 << 8 * many) - 1) >> 8 * row) & 0xFF
         for each, many in zip(turned, PLANES, strict=True)
@@ -160,5 +209,4 @@ def opened(frame: bytes) -> Integers:
     ends = np.cumsum((0, *PLANES)).tolist()
     parts = [planes[begin:end] for begin, end in pairwise(ends)]
     facts = np.stack([(part << 8 * np.arange(len(part))[:, None]).sum(axis=0) for part in parts])
-    facts[1] = (facts[1] >> 1) ^ -(facts[1] & 1)
-    return facts
+    return np.asarray((facts >> 1) ^ -(facts & 1))

@@ -23,7 +23,7 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.strata import Strata, restretched
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import EVERYTHING
 
@@ -175,7 +175,7 @@ class Summary:
 
     def opened(self, features: Sequence[int]) -> list[Strata]:
         """The strata of every block, with these features."""
-        return [blocks.opened(block, self.contexts, features, self.layout.stretch_days) for block in self.blocks]
+        return [blocks.opened(block, self.contexts, features, self.layout.stretching) for block in self.blocks]
 
     def adds_to(self, other: Summary) -> bool:
         """Whether both have the same layout, scales and contexts, so that they add up."""
@@ -221,7 +221,7 @@ class Summary:
         if not looked_at:
             return None
         layout, given = self.layout, (self.contexts, features, chosen, first_day, last_day)
-        return blocks.opened_within(looked_at, *given, even=layout.even, stretch_days=layout.stretch_days)
+        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=layout.stretching)
 
     @cached_property
     def _reach(self) -> tuple[Integers, Integers]:
@@ -232,8 +232,12 @@ class Summary:
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""
         everything = range(len(self.scales.quantizers))
-        kept = [blocks.closed(thinned(strata, share), self.contexts) for strata in self.opened(everything)]
+        kept = [blocks.closed(self._thinned(strata, share), self.contexts) for strata in self.opened(everything)]
         return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
+
+    def _thinned(self, strata: Strata, share: float) -> Strata:
+        found, stretching = thinned(strata, share), self.layout.stretching
+        return found if stretching is None else restretched(found, strata, self.scales, stretching)
 
     def within(self, memory: int) -> Summary:
         """The summary, thinned until it fits or has no paths left, and then without meetings."""

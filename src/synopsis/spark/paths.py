@@ -48,8 +48,8 @@ _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
 #: Meetings are planned by one of so many rows of those for scales.
 _MEETING_ROWS = 2
 
-#: Tasks that gather meetings, each for some cells.
-_MEETING_TASKS = 4
+#: Tasks that gather meetings, each for some cells; and the number of what goes to the driver, which is none of theirs.
+_MEETING_TASKS, _SUMS = 4, -5
 
 #: Rows that become one tally.
 _ROWS_AT_ONCE = 1_000_000
@@ -161,6 +161,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
 def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int) -> Summary:
     """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
 
+    Sums in fine bins come to the driver first: what is packed hangs on them.
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
     """
     layout, scales, contexts = how.layout, how.scales, how.contexts
@@ -178,26 +179,26 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
         *(column.alias(f"ticks_{at}") for at, column in enumerate(packed)),
     )
     tally = partial(_tallied, how=how)
-    pack = partial(_packed, how=how)
     session = observed.frame.sparkSession
     # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
     tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
     tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
     try:
         with jobs.settings(session, jobs.batches_of(_BATCH_ROWS)):
-            tallies.count()
+            told = tallies.where(sf.col("region") == _SUMS).toArrow()
+        sums = [part for part in map(_unpacked, told["tallies"].to_pylist()) if isinstance(part, FineSums)]
+        if sums and how.sample is not None:  # what is packed hangs on what all rows tell of the fine bins
+            scales = reduce(FineSums.__add__, sums).informing(scales, how.sample)
+        pack = partial(_packed, how=replace(how, scales=scales))
         with jobs.settings(session, jobs.BOUNDED_BATCHES):
-            made = tallies.mapInArrow(pack, "part binary").toArrow()
+            made = tallies.where(sf.col("region") != _SUMS).mapInArrow(pack, "part binary").toArrow()
     finally:
         tallies.unpersist()
     parts = [pickle.loads(part) for part in made["part"].to_pylist()]
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
     whole = reduce(add, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty)
     meetings = [part for part in parts if isinstance(part, Meetings)]
-    sums = [part for part in parts if isinstance(part, FineSums)]
-    if sums and how.sample is not None:
-        scales = reduce(FineSums.__add__, sums).informing(scales, how.sample)
-    return replace(whole, scales=scales, meetings=Meetings.joined(meetings) if meetings else None)
+    return replace(whole, meetings=Meetings.joined(meetings) if meetings else None)
 
 
 def _south_west(part: Summary) -> int:
@@ -352,7 +353,7 @@ class _Gathered:
         region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
         for each in np.unique(region):
             yield _sent(int(each), whole.of_places(region == each))
-        yield _sent(-1, FineSums.of(self.scales, self.ticks))
+        yield _sent(_SUMS, FineSums.of(self.scales, self.ticks))
         if self.meetings:
             met = Meetings.joined(self.meetings)
             for turn in range(_MEETING_TASKS):
@@ -360,24 +361,22 @@ class _Gathered:
 
 
 def _sent(to: int, part: Tallies | Meetings | FineSums) -> pa.RecordBatch:
-    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings and sums below."""
+    """A part on its way to the task that gathers those of one number: regions from 0 on, meetings and `_SUMS` below."""
     plain = pickle.dumps(part, protocol=5)
     packed = len(plain).to_bytes(8, "little") + _CODEC.compress(plain, asbytes=True)
     return pa.RecordBatch.from_pydict({"region": pa.array([to]), "tallies": pa.array([packed], pa.binary())})
 
 
 def _packed(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.RecordBatch]:
-    """All tallies of some regions into blocks, neighbours together; all meetings of some cells, and sums, into one."""
+    """All tallies of some regions into blocks, neighbours together; all meetings of some cells into one."""
     parts = [_unpacked(part) for batch in batches for part in batch["tallies"].to_pylist()]
     tallied = [part for part in parts if isinstance(part, Tallies)]
     meetings = [part for part in parts if isinstance(part, Meetings)]
-    sums = [part for part in parts if isinstance(part, FineSums)]
-    found: list[Summary | Meetings | FineSums] = [Meetings.joined(meetings)] if meetings else []
-    found += [reduce(FineSums.__add__, sums)] if sums else []
+    found: list[Summary | Meetings] = [Meetings.joined(meetings)] if meetings else []
     if tallied:
         tallies = Tallies.joined(tallied)
         order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
-        strata = from_tallies(how.scales, _renumbered(tallies, order), how.layout.bins)
+        strata = from_tallies(how.scales, _renumbered(tallies, order), how.layout.bins, how.layout.stretching)
         made = tuple(blocks.closed(strata.take(run), how.contexts) for run in cut(strata))
         places = tallies.latitude[order], tallies.longitude[order]
         found.append(Summary(how.layout, *places, how.scales, how.contexts, made))

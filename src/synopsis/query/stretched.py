@@ -1,0 +1,392 @@
+"""Stretched: count, mean and variance of a feature in scopes that demand nothing of rows, from stretches and paths.
+
+The machine code of `estimate` for sketches that keep stretches (`sketch.stretches`). A stretch that is wholly in scope
+needs no path. Of one that is cut, the values of its paths are known, and what the stretch has beside them is shared by
+its other rows: those in scope are as the others are, but for leaning as the paths in scope do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synopsis.query import influences
+from synopsis.query.inference import NORMAL
+from synopsis.sketch.compiled import compiled
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.stretches import GOLDEN, LEVELS, MIXED, ODD, STEP, USUAL
+
+#: Paths in scope against which rows without one are thought to be as the whole stretch is: one to three do as well.
+STEADY = 2.0
+
+#: What the rows of a stretch without a path have more or less than paths show may lie in so many of them.
+FEW = 4.0
+
+#: Of a stretch in a group, by position: where its days begin and end, rows, paths, rows and paths in scope, its slot;
+#: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding.
+_BEGIN, _END, _ROWS, _KEPT, _ROWS_IN, _KEPT_IN, _SLOT = range(7)
+_WHOLE, _PATHS, _INSIDE, _STEP, _FACTS = 7, 10, 13, 16, 17
+
+
+@compiled
+def _usual(
+    stratum: int, day_offset: Integers, day_kept: Integers, starts: Integers, codes: Codes, means: Floats, bins: int
+) -> tuple[float, float, float, float]:
+    """Of all paths of a stratum: their number; per path, whether it has a value, its level and the square of that."""
+    paths = held = level = square = 0.0
+    for day in range(day_offset[stratum], day_offset[stratum + 1]):
+        for path in range(starts[day], starts[day] + day_kept[day]):
+            paths += 1.0
+            code = codes[path]
+            if code < bins:
+                held += 1.0
+                level, square = level + means[0, stratum, code], square + means[1, stratum, code]
+    size = max(paths, 1.0)
+    return paths, held / size, level / size, square / size
+
+
+@compiled
+def _in_levels(starts: Codes, ends: Codes, running: Floats) -> Floats:
+    """Level and square x strata x bins: what paths in each bin are thought to be, as `strata.foretold` has it."""
+    found = np.zeros((2, starts.shape[0], starts.shape[1]))
+    for stratum in range(starts.shape[0]):
+        for each in range(starts.shape[1]):
+            begin, end = starts[stratum, each], ends[stratum, each]
+            mass = max(running[0, end] - running[0, begin], 1e-300)
+            found[0, stratum, each] = (running[1, end] - running[1, begin]) / mass
+            found[1, stratum, each] = (running[2, end] - running[2, begin]) / mass
+    return found
+
+
+@compiled
+def _shift(pattern: int, day: int) -> float:
+    """By how much of a step what is kept of a stretch was shifted, as `stretches.shifts` has it."""
+    mixed = (np.uint64(pattern) * ODD + np.uint64(day)) * GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXED
+    return float(mixed >> np.uint64(11)) / 2.0**53 - 0.5
+
+
+@compiled
+def _read(
+    facts: Integers,
+    stretch: int,
+    rows: float,
+    paths: float,
+    held: float,
+    level: float,
+    square: float,
+    shift: float,
+    usual: tuple[float, float, float, float],
+    unit: float,
+) -> tuple[float, float, float, float]:
+    """Values of a stretch, their sum and sum of squares beyond the centre, and the step that these were rounded to.
+
+    Given what its paths add up to, in levels, and those of its stratum: as `stretches.read` does.
+    """
+    more = USUAL if usual[0] > 0.0 else 0.0
+    paths, held = paths + more, held + more * usual[1]
+    level, square = level + more * usual[2], square + more * usual[3]
+    absent = (np.rint((1.0 - held / paths) * rows) if paths > 0.0 else 0.0) + facts[0, stretch]
+    count = min(max(rows - absent, 0.0), rows)
+    mean = level / max(held, 1e-300)
+    deviation = np.sqrt(max(square / max(held, 1e-300) - mean * mean, 0.0))
+    step = STEP * LEVELS / np.sqrt(max(count, 1.0))
+    mean += (facts[1, stretch] - shift) * step
+    deviation = max(deviation + (facts[2, stretch] - shift) * step, 0.0)
+    scale = unit / LEVELS
+    mean, deviation = mean * scale, deviation * scale
+    return count, count * mean, count * (mean * mean + deviation * deviation), step * scale
+
+
+@compiled
+def gathered(
+    facts: Integers,
+    stretch_offset: Integers,
+    centre: float,
+    unit: float,
+    running: Floats,
+    starts: Codes,
+    ends: Codes,
+    codes: Codes,
+    tables: Floats,
+    ordinal: Integers,
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    day: Integers,
+    share: Floats,
+    stratum: Integers,
+    begin: Integers,
+    end: Integers,
+    slots: Integers,
+) -> tuple[Floats, Integers]:
+    """All stretches of groups with rows in scope, x facts; and where those of each group begin.
+
+    `tables` are share, mean, noise and leaning of slots x bins, `ordinal` tells which day each is. Cost: proportional to the paths of the strata in scope.
+    """
+    bins, groups = starts.shape[1], slots.size - 1
+    path_start, at = np.empty(day_kept.size, np.int64), 0
+    for each in range(day_kept.size):
+        path_start[each] = at
+        at += day_kept[each]
+    stretch_of, number = np.empty(day_kept.size, np.int64), 0
+    for stretch in range(stretch_offset.size - 1):
+        for each in range(stretch_offset[stretch], stretch_offset[stretch + 1]):
+            stretch_of[each] = stretch
+    means = _in_levels(starts, ends, running)
+    most = 0
+    for slot in range(stratum.size):
+        first, last = stretch_of[day[begin[slot]]], stretch_of[day[end[slot] - 1]]
+        most += last - first + 1
+    found, offset = np.zeros((most, _FACTS)), np.zeros(groups + 1, np.int64)
+    for group in range(groups):
+        for slot in range(slots[group], slots[group + 1]):
+            usual = _usual(stratum[slot], day_offset, day_kept, path_start, codes, means, bins)
+            last = -1
+            for each in range(begin[slot], end[slot]):
+                where, part = day[each], share[each]
+                if not (part > 0.0 and day_rows[where] > 0):
+                    continue
+                if stretch_of[where] != last:
+                    last = stretch_of[where]
+                    _begun(
+                        found[number], last, slot, stratum[slot], facts, stretch_offset, ordinal, day_rows, day_kept,
+                        path_start, codes, means, tables, bins, centre, unit, usual,
+                    )  # fmt: skip
+                    number += 1
+                own = found[number - 1]
+                own[_ROWS_IN] += day_rows[where] * part
+                own[_KEPT_IN] += day_kept[where] * part
+                for path in range(path_start[where], path_start[where] + day_kept[where]):
+                    code = codes[path]
+                    if code < bins:
+                        value = tables[1, slot, code] - centre
+                        own[_INSIDE] += part
+                        own[_INSIDE + 1] += part * value
+                        own[_INSIDE + 2] += part * (value * value + tables[2, slot, code])
+        offset[group + 1] = number
+    return found[:number], offset
+
+
+@compiled
+def _begun(
+    own: Floats,
+    stretch: int,
+    slot: int,
+    stratum: int,
+    facts: Integers,
+    stretch_offset: Integers,
+    ordinal: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    path_start: Integers,
+    codes: Codes,
+    means: Floats,
+    tables: Floats,
+    bins: int,
+    centre: float,
+    unit: float,
+    usual: tuple[float, float, float, float],
+) -> None:
+    """What is known of one stretch, whatever of it is in scope."""
+    first, last = stretch_offset[stretch], stretch_offset[stretch + 1]
+    rows = paths = held = level = square = 0.0
+    pattern = 0
+    for where in range(first, last):
+        rows, paths = rows + day_rows[where], paths + day_kept[where]
+        pattern += (where - first + 1) * day_kept[where]
+        for path in range(path_start[where], path_start[where] + day_kept[where]):
+            code = codes[path]
+            if code < bins:
+                held, level, square = held + 1.0, level + means[0, stratum, code], square + means[1, stratum, code]
+                value = tables[1, slot, code] - centre
+                own[_PATHS] += 1.0
+                own[_PATHS + 1] += value
+                own[_PATHS + 2] += value * value + tables[2, slot, code]
+    own[_BEGIN], own[_END], own[_ROWS], own[_KEPT], own[_SLOT] = first, last, rows, paths, slot
+    own[_WHOLE], own[_WHOLE + 1], own[_WHOLE + 2], own[_STEP] = _read(
+        facts, stretch, rows, paths, held, level, square, _shift(pattern, ordinal[first]), usual, unit
+    )
+
+
+@compiled
+def numbers(found: Floats, offset: Integers, centre: float) -> tuple[Floats, Floats, Floats]:
+    """Groups: how many values there are, their mean and variance; NaN where there are none."""
+    groups = offset.size - 1
+    count, average, variance = np.zeros(groups), np.full(groups, np.nan), np.full(groups, np.nan)
+    sums = np.empty(3)
+    for group in range(groups):
+        sums[0] = sums[1] = sums[2] = 0.0
+        for each in range(offset[group], offset[group + 1]):
+            own = found[each]
+            for moment in range(3):
+                sums[moment] += _part(own, moment)
+        # A scope may have so few rows that none of them is thought to have a value.
+        if sums[0] > 1e-9:
+            mean = sums[1] / sums[0]
+            count[group], average[group] = sums[0], centre + mean
+            variance[group] = max(sums[2] / sums[0] - mean * mean, 0.0)
+    return count, average, variance
+
+
+@compiled
+def _part(own: Floats, moment: int) -> float:
+    """What of a stretch's values, sum or squares is in scope."""
+    whole, rest = own[_WHOLE + moment], own[_ROWS] - own[_KEPT]
+    if own[_ROWS_IN] >= own[_ROWS] * (1.0 - 1e-9):
+        return float(whole)
+    known, inside = own[_PATHS + moment], own[_INSIDE + moment]
+    unknown = max(own[_ROWS_IN] - own[_KEPT_IN], 0.0)
+    found = inside
+    if rest > 0.0 and unknown > 0.0:
+        each = (whole - known) / rest
+        if own[_KEPT_IN] > 0.0:
+            leaning = inside / own[_KEPT_IN] - known / own[_KEPT]
+            each += own[_KEPT_IN] / (own[_KEPT_IN] + STEADY) * leaning
+        found += unknown * (max(each, 0.0) if moment != 1 else each)
+    return float(found)
+
+
+@compiled
+def errors(
+    statistic: int,
+    found: Floats,
+    offset: Integers,
+    centre: float,
+    codes: Codes,
+    tables: Floats,
+    count: Floats,
+    average: Floats,
+    variance: Floats,
+    expected: Floats,
+    day_kept: Integers,
+    day_rows: Integers,
+    day: Integers,
+    share: Floats,
+    begin: Integers,
+    end: Integers,
+    slots: Integers,
+) -> Floats:
+    """Groups: half of the interval at 95% of a statistic (`influences.AVERAGE`, `TOTAL` or `VARIANCE`).
+
+    Rows of cut stretches that have no path differ from each other as neighbouring paths do; they lean as paths in scope
+    do, which is not known well; and what is kept of stretches is rounded. Cost: a pass over the paths of cut stretches.
+    """
+    influence, spread, _ = influences._by_bin(statistic, 0.0, np.empty((0, 0)), tables, count, average, variance, slots)
+    bins, groups = influence.shape[1], offset.size - 1
+    path_start, at = np.empty(day_kept.size, np.int64), 0
+    for each in range(day_kept.size):
+        path_start[each] = at
+        at += day_kept[each]
+    half = np.zeros(groups)
+    for group in range(groups):
+        if not count[group] > 0.0:
+            continue
+        usual = _mean_square(influence, spread, expected, tables, slots[group], slots[group + 1])
+        total = rounding = paths = 0.0
+        for each in range(offset[group], offset[group + 1]):
+            own = found[each]
+            covered = own[_ROWS_IN] / own[_ROWS]
+            mean = own[_WHOLE + 1] / max(own[_WHOLE], 1.0)
+            away = mean + centre - average[group]
+            by, whole = 1.0, own[_WHOLE] * (mean + centre)  # what rounding changes, what all of its rows do
+            if statistic == influences.AVERAGE:
+                by, whole = 1.0 / count[group], own[_WHOLE] * away / count[group]
+            elif statistic == influences.VARIANCE:
+                square = away * away + max(own[_WHOLE + 2] / max(own[_WHOLE], 1.0) - mean * mean, 0.0)
+                by = 2.0 * np.sqrt(square) / count[group]
+                whole = influences.TAILS * own[_WHOLE] * (square - variance[group]) / count[group]
+            rounding += (covered * own[_WHOLE] * own[_STEP] * by) ** 2 / 12.0
+            if covered >= 1.0 - 1e-9:
+                continue
+            total += _cut_square(own, whole, influence, spread, codes, path_start, day_kept, bins, usual)
+            paths += own[_KEPT]
+        hours = _hours(influence, codes, path_start, day_kept, day_rows, day, share, begin, end, slots, group, bins)
+        square = total + rounding + hours
+        known = influences._student(paths + 1.0) if total > 0.0 else NORMAL
+        half[group] = known * np.sqrt(square)
+    return half
+
+
+@compiled
+def _mean_square(influence: Floats, spread: Floats, expected: Floats, tables: Floats, begin: int, end: int) -> float:
+    """The mean square of influences in a group, by the counts of bins."""
+    total = square = 0.0
+    for slot in range(begin, end):
+        for each in range(influence.shape[1]):
+            own = expected[slot, each] * tables[0, slot, each]
+            total, square = total + own, square + own * (influence[slot, each] ** 2 + spread[slot, each])
+    return square / total if total > 0.0 else 0.0
+
+
+@compiled
+def _cut_square(
+    own: Floats,
+    whole: float,
+    influence: Floats,
+    spread: Floats,
+    codes: Codes,
+    path_start: Integers,
+    day_kept: Integers,
+    bins: int,
+    usual: float,
+) -> float:
+    """The squared error of the part of a cut stretch that is in scope, given what all of its rows change."""
+    slot, first, last = int(own[_SLOT]), int(own[_BEGIN]), int(own[_END])
+    size = total = square = steps = noise = before = 0.0
+    for where in range(first, last):
+        for path in range(path_start[where], path_start[where] + day_kept[where]):
+            code = codes[path]
+            value = influence[slot, code] if code < bins else 0.0
+            noise += spread[slot, code] if code < bins else 0.0
+            total, square = total + value, square + value * value
+            steps += (value - before) ** 2 if size > 0.0 else 0.0
+            before, size = value, size + 1.0
+    kept_in, covered = own[_KEPT_IN], own[_ROWS_IN] / own[_ROWS]
+    doubt = influences.DOUBT
+    near = (steps / 2 + doubt * usual) / (max(size - 1.0, 0.0) + doubt)  # how neighbours differ
+    apart = (max(square - total * total / max(size, 1.0), 0.0) + doubt * usual) / (max(size - 1.0, 0.0) + doubt)
+    noise = noise / size if size > 0.0 else 0.0
+    rest, unknown = own[_ROWS] - own[_KEPT], max(own[_ROWS_IN] - kept_in, 0.0)
+    found = influences.RUNS * noise * covered * (1.0 - covered) * own[_KEPT]
+    if unknown > 0.0:
+        lean = kept_in / (kept_in + STEADY)
+        each = near * max(1.0 / unknown - 1.0 / max(rest, unknown), 0.0)
+        if kept_in > 0.0:
+            each += lean * lean * near * max(1.0 / kept_in - 1.0 / max(own[_KEPT], kept_in), 0.0)
+        each += (1.0 - lean) ** 2 * max(apart - near, 0.0) * (1.0 - covered)
+        found += unknown * unknown * each
+        part = unknown / max(rest, unknown)
+        beyond = whole - total - (rest * total / size if size > 0.0 else 0.0)
+        found += part * (1.0 - part) * beyond * beyond / FEW
+    return float(found)
+
+
+@compiled
+def _hours(
+    influence: Floats,
+    codes: Codes,
+    path_start: Integers,
+    day_kept: Integers,
+    day_rows: Integers,
+    day: Integers,
+    share: Floats,
+    begin: Integers,
+    end: Integers,
+    slots: Integers,
+    group: int,
+    bins: int,
+) -> float:
+    """The squared error that comes from days of which a part is in scope, as `influences` has it."""
+    hours = square = 0.0
+    for slot in range(slots[group], slots[group + 1]):
+        for each in range(begin[slot], end[slot]):
+            where, part = day[each], share[each]
+            if not (0.0 < part < 1.0 and day_rows[where] > 0):
+                continue
+            size = day_rows[where] * part * np.sqrt(1.0 / part - 1.0)
+            hours += size
+            for path in range(path_start[where], path_start[where] + day_kept[where]):
+                if codes[path] < bins:
+                    square += size / day_kept[where] * influence[slot, codes[path]] ** 2
+    return influences.HOURS * influences.HOURS * hours * square / 2
