@@ -157,10 +157,34 @@ def test_a_target_that_is_something_else_is_refused_and_untouched(command, tmp_p
     assert contents(tmp_path) == before
 
 
+#: Addresses that lead nowhere, and what is said of them.
+ADDRESSES = {
+    "": r"the folder of a sketch has no name; give one, such as weather\.syn",
+    "nosuch://bucket/w.syn": r"nosuch://bucket/w\.syn is no address that can be written to \(.*\); give a folder, or",
+    "http://127.0.0.1:9/w.syn": r"http://127\.0\.0\.1:9/w\.syn is no address that can be written to",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_target_at_no_address_is_one_sentence_and_nothing_is_written(
+    command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("build", "rows.parquet", *BUILD, "--features", "x", "--to", address)
+    assert (code, out) == (2, b"")
+    assert re.fullmatch(rf"synopsis: {ADDRESSES[address]}.*\n", err), err
+    code, out, err = command("info", address)
+    assert (code, out) == (2, b"")
+    assert re.fullmatch(r"synopsis: (no sketch at .*; build one|the folder of a sketch has no name; give one).*\n", err)
+    assert list(contents(tmp_path)) == ["rows.parquet"]
+
+
 #: What is asked, and what is answered before Spark starts.
 REFUSED = {
     "a missing file": (("absent.parquet",), r"no file at .*absent\.parquet; check the path"),
     "a glob without a match": (("absent-*.parquet",), r"no file at .*absent-\*\.parquet; check the path"),
+    "an empty path": (("",), r"a path that is empty; give a file, a folder or a glob"),
     "an empty folder": (("empty",), r"empty holds no rows; nothing was built"),
     "formats mixed": (("rows.parquet", "rows.csv"), r"2 paths mixes csv and parquet; build from one format, then"),
     "corrupt Parquet": (("corrupt.parquet",), r"corrupt\.parquet is not Parquet \(.*\); mend it or leave it out"),

@@ -192,6 +192,8 @@ def _expand(path: str) -> list[tuple[str, str | None]]:
 
     An address with a scheme is left to Spark.
     """
+    if not path:
+        raise BadSource("a path that is empty; give a file, a folder or a glob")
     if "://" in path:
         return [(path, None)]
     if Path(path).is_dir():
