@@ -369,6 +369,37 @@ def test_arrow_columns_that_spark_does_not_know_do_no_harm(spark: SparkSession) 
     assert found["value_0"].tolist() == [1.0] * len(ROWS)
 
 
+def test_periods_are_times_and_no_epochs(spark: SparkSession) -> None:
+    """Arrow keeps them as integers that count hours: they must not pass for seconds."""
+    hours = pd.to_datetime(ROWS.instants_us // 3_600_000_000, unit="h")
+    frame = TABLE.to_pandas().assign(ts=hours.to_period("h"))
+    rows = replace(ROWS, instants_us=ROWS.instants_us // 3_600_000_000 * 3_600_000_000)
+    check(read(spark, frame), rows)
+    check(read(spark, pa.Table.from_pandas(frame, preserve_index=False)), rows)
+
+
+def test_durations_are_no_numbers(spark: SparkSession) -> None:
+    frame = TABLE.to_pandas()
+    waits = frame.assign(rain=pd.to_timedelta(frame.rain, unit="s"))
+    with pytest.raises(NotNumeric, match="column 'rain' is string, not a number; cast it"):
+        read(spark, waits)
+    without = Spec("lat", "lon", "ts", ["temperature"])
+    assert len(read(spark, waits, without)["instant_us"]) == len(ROWS)
+    with pytest.raises(NotNumeric, match="column 'lat' is string"):
+        read(spark, frame.assign(lat=pd.to_timedelta(1, unit="s")))
+
+
+def test_columns_that_no_file_can_hold_are_decoded_or_refused_by_name(spark: SparkSession) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([len(ROWS)], [5.0])
+    found = read(spark, TABLE.append_column("runs", runs), Spec("lat", "lon", "ts", ["runs"]))
+    assert found["value_0"].tolist() == [5.0] * len(ROWS)
+    spans = pa.array([pa.MonthDayNano([1, 2, 3])] * len(ROWS))
+    with pytest.raises(
+        BadSource, match=r"column 'span' is month_day_nano_interval, which .*; cast it, or leave it out"
+    ):
+        sources.located(TABLE.append_column("span", spans))
+
+
 def test_columns_of_one_name_that_nobody_asks_for_do_no_harm(spark: SparkSession) -> None:
     frame = spark.createDataFrame(TABLE)
     twice = frame.select("*", sf.lit(1).alias("station"), sf.lit(100.0).alias("lat2"))
@@ -376,6 +407,18 @@ def test_columns_of_one_name_that_nobody_asks_for_do_no_harm(spark: SparkSession
         assert observations(opened, SPEC).rejected().count() == 0
         with pytest.raises(BadSource, match="2 columns named 'station'; rename all but one"):
             observations(opened, Spec("lat", "lon", "ts", ["station"]))
+
+
+def test_texts_that_only_java_takes_for_numbers_are_bad_values(spark: SparkSession, tmp_path: Path) -> None:
+    """Java writes literals as 1d and 2.5f; in a table they are a day, a floor, or anything."""
+    values = ("1.5", "1d", "2D", "3f", "4.5F", "1e3", "inf")
+    (tmp_path / "a.csv").write_text("lat,lon,ts,x\n" + "".join(f"1,2,2025-01-01,{value}\n" for value in values))
+    found = read(spark, tmp_path / "a.csv", Spec("lat", "lon", "ts", ["x"]))
+    assert sorted(found["value_0"][~np.isnan(found["value_0"])].tolist()) == [1.5, 1000.0]
+    assert found["bad"].tolist() == [5]
+    (tmp_path / "b.csv").write_text("lat,lon,ts,x\n1,2,2025-01-01,7d\n")
+    with pytest.raises(NotNumeric, match="column 'x' is text"):
+        read(spark, tmp_path / "b.csv", Spec("lat", "lon", "ts", ["x"]))
 
 
 def test_texts_that_are_no_numbers_are_bad_values_and_blanks_are_missing(spark: SparkSession, tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def _check_numbers(opened: Opened, spec: Spec) -> None:
     head = opened.frame.select(*(_text(name).alias(str(position)) for position, name in enumerate(texts))).limit(_HEAD)
     columns = [sf.col(name) for name in head.columns]
     counts = head.agg(
-        *(sf.count(column) for column in columns), *(sf.count(column.try_cast("double")) for column in columns)
+        *(sf.count(column) for column in columns), *(sf.count(sf.expr(_double(quoted(name)))) for name in head.columns)
     )
     found = list(counts.first() or ())
     for name, written, read in zip(texts, found[: len(texts)], found[len(texts) :], strict=True):
@@ -248,7 +248,12 @@ def _number(opened: Opened, name: str) -> str:
     if not isinstance(type_of(opened.frame, name), st.StringType):
         return f"cast({quoted(name)} AS double)"
     text = _trimmed(name)
-    return f"CASE WHEN {text} IS NOT NULL THEN coalesce(try_cast({text} AS double), double('NaN')) END"
+    return f"CASE WHEN {text} IS NOT NULL THEN coalesce({_double(text)}, double('NaN')) END"
+
+
+def _double(text: str) -> str:
+    """A text as a double, null where it is none; Java's literals such as 1d and 2.5f are none."""
+    return f"CASE WHEN instr('dDfF', substr({text}, -1)) = 0 THEN try_cast({text} AS double) END"
 
 
 def _times(opened: Opened, spec: Spec) -> _Times:

@@ -114,13 +114,19 @@ def _arrow(source: Any) -> pa.Table:
             table = pa.Table.from_pandas(source, preserve_index=False)
         else:  # polars and others that speak Arrow
             table = pa.table(source)
+        for position, column in enumerate(table.schema):
+            known = _known_to_spark(table.column(position))
+            if not _fits_a_file(known.type):
+                raise BadSource(
+                    f"column {column.name!r} is {column.type}, which Parquet does not hold; cast it, or leave it out"
+                )
+            if known.type != column.type:
+                table = table.set_column(position, column.name, known)
+    except BadSource:
+        raise
     except (pa.ArrowException, ValueError, TypeError) as problem:
         why = str(problem).splitlines()[0]
         raise BadSource(f"the table does not turn into Arrow columns ({why}); give each column one type") from None
-    for position, column in enumerate(table.schema):
-        known = _known_to_spark(table.column(position))
-        if known.type != column.type:
-            table = table.set_column(position, column.name, known)
     return table
 
 
@@ -128,6 +134,14 @@ def _known_to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return _floored(column).cast(pa.timestamp("us", kind.tz))
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "pandas.period":  # integers that count hours, days or months
+            return _known_to_spark(pa.chunked_array([pa.array(column.to_pandas().dt.to_timestamp())]))
+        return _known_to_spark(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _known_to_spark(pa.compute.run_end_decode(column))
+    if pa.types.is_duration(kind):  # Parquet keeps integers of them, which would pass for numbers and for epochs
+        return column.cast(pa.int64()).cast(pa.string())
     if pa.types.is_dictionary(kind):
         return _known_to_spark(column.cast(kind.value_type))
     if pa.types.is_float16(kind):
@@ -135,6 +149,17 @@ def _known_to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
         return column.cast(pa.string())
     return column
+
+
+def _fits_a_file(kind: pa.DataType) -> bool:
+    """Whether Parquet can hold a column of this type: asked of a file without rows."""
+    if pa.types.is_primitive(kind) and not pa.types.is_interval(kind):
+        return True
+    try:
+        pyarrow.parquet.write_table(pa.table({"column": pa.array([], kind)}), io.BytesIO())
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _floored(nanoseconds: pa.ChunkedArray) -> pa.ChunkedArray:
