@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -18,6 +19,9 @@ from deltalake import DeltaTable
 
 from synopsis import cli
 from synopsis.core.spec import Spec
+from synopsis.database import Database
+from synopsis.query.answer import Answer, Points
+from synopsis.query.values import HEURISTIC, Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.store.codec import SCHEMA, to_table
@@ -365,3 +369,17 @@ def test_what_is_not_installed_is_named_with_the_remedy(
     asked = run_without((*blocked, "pyspark", "pandas"), tmp_path, "query", "w.syn", "SELECT COUNT(*)")
     assert (asked.returncode, asked.stderr) == (0, "")  # questions need none of it
     assert "5 exact" in asked.stdout
+
+
+def test_json_has_null_where_a_number_is_not_finite(command, sketch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The density of a constant is infinite, and JSON knows no such number."""
+    infinite = Values(*(np.array([each]) for each in (math.inf, math.nan, math.nan)), np.array([HEURISTIC], np.int8))
+    answer = Answer({"x": Points(np.array([273.15])), "DENSITY(x)": infinite})
+    monkeypatch.setattr(Database, "query", lambda *_, **__: answer)
+    code, out, _ = command("query", sketch, "SELECT DENSITY(x)", "--format", "json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    (row,) = json.loads(out, parse_constant=refuse)
+    assert (code, row["x"], row["DENSITY(x)"]) == (0, 273.15, None)
