@@ -301,6 +301,20 @@ def test_a_name_that_long_rows_never_hold_is_refused_but_for_a_later_batch(spark
             observations(opened, clashing)
 
 
+def test_names_of_long_rows_may_be_numbers(spark: SparkSession) -> None:
+    """Parameters are often codes, such as 88101 for fine dust."""
+    table = pa.table(
+        {"lat": [1.0] * 3, "lon": [2.0] * 3, "ts": pa.array([0, 0, 1], pa.timestamp("us"))}
+        | {"code": [88101, 42602, 88101], "is": [7.0, 8.0, 9.0]}
+    )
+    spec = Spec("lat", "lon", "ts", ["88101", "42602"], name_column="code", value_column="is")
+    found = read(spark, table, spec)
+    np.testing.assert_array_equal(found["value_0"], [7.0, 9.0])
+    np.testing.assert_array_equal(found["value_1"], [8.0, np.nan])
+    with pytest.raises(UnknownColumn, match=r"column 'code' never holds 'dust'; it holds 42602, 88101"):
+        read(spark, table, Spec("lat", "lon", "ts", ["dust"], name_column="code", value_column="is"))
+
+
 def test_features_may_have_odd_names_and_columns_may_be_called_like_ours(spark: SparkSession, tmp_path: Path) -> None:
     names = (
         "a.b",
@@ -528,6 +542,8 @@ def test_what_is_not_there_or_not_readable_is_said_before_spark_starts(tmp_path:
     pq.write_table(TABLE, tmp_path / "mixed" / "a.parquet")
     (tmp_path / "mixed" / "b.csv").write_text("lat\n")
     (tmp_path / "not.parquet").write_bytes(b"PAR1 or so")
+    pq.write_table(pa.table({"at": pa.array([1], pa.time64("us"))}), tmp_path / "clock.parquet")
+    pq.write_table(pa.table({"x": pa.array(np.ones(1, np.float16))}), tmp_path / "half.parquet")
     (tmp_path / "notes.txt").touch()
     (tmp_path / "10:00.csv").touch()
     (tmp_path / "table" / "_delta_log").mkdir(parents=True)
@@ -540,6 +556,16 @@ def test_what_is_not_there_or_not_readable_is_said_before_spark_starts(tmp_path:
         (EmptySource, "the table holds no rows", pd.DataFrame()),
         (BadSource, "mixes csv and parquet; build from one format, then from the other", tmp_path / "mixed"),
         (BadSource, r"not\.parquet is not Parquet .*; mend it or leave it out", tmp_path / "not.parquet"),
+        (
+            BadSource,
+            r"clock\.parquet keeps 'at' as time64\[us\], which Spark does not read; cast",
+            tmp_path / "clock.parquet",
+        ),
+        (
+            BadSource,
+            r"half\.parquet keeps 'x' as halffloat, which Spark does not read; cast it",
+            tmp_path / "half.parquet",
+        ),
         (BadSource, r"notes\.txt has no ending we know", tmp_path / "notes.txt"),
         (BadSource, "has a colon in its name", tmp_path / "10:00.csv"),
         (BadSource, "table is a Delta table", tmp_path / "table"),

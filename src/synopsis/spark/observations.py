@@ -305,11 +305,13 @@ def _widened(opened: Opened, spec: Spec, begun: bool) -> Opened:
             raise BadSpec(f"feature {feature!r} is also the column of a place, a time or an entity; rename one of them")
     if not begun:
         _check_names(frame, spec.name_column, spec.features)
+    # Names may be numbers, as codes of parameters are.
+    text = named(spec.name_column).cast("string")
     mark = _unused_prefix(keys)
     name, value, turn = (sf.col(f"{mark}{part}") for part in ("name", "value", "turn"))
-    wanted = frame.where(named(spec.name_column).isin(*spec.features)).select(
+    wanted = frame.where(text.isin(*spec.features)).select(
         *(named(key) for key in keys),
-        named(spec.name_column).alias(f"{mark}name"),
+        text.alias(f"{mark}name"),
         named(spec.value_column).alias(f"{mark}value"),
     )
     # A missing value adds nothing to a row, and needs none of its own.
@@ -322,7 +324,7 @@ def _widened(opened: Opened, spec: Spec, begun: bool) -> Opened:
 
 
 def _check_names(frame: DataFrame, column: str, features: tuple[str, ...]) -> None:
-    names = {row[0] for row in frame.select(named(column)).distinct().limit(_MOST_NAMES).collect()}
+    names = {row[0] for row in frame.select(named(column).cast("string")).distinct().limit(_MOST_NAMES).collect()}
     for feature in features:
         if feature not in names:
             raise UnknownColumn(feature, tuple(sorted(str(name) for name in names if name is not None)), column)

@@ -307,6 +307,11 @@ def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
     first: dict[str, tuple[str, tuple[bool, bool]]] = {}
     for path, schema in schemas.items():
         for column in schema:
+            if pa.types.is_time(column.type) or pa.types.is_float16(column.type):
+                raise BadSource(
+                    f"{path} keeps {column.name!r} as {column.type}, which Spark does not read; "
+                    "cast it, or leave it out"
+                )
             if pa.types.is_timestamp(column.type):
                 facts = column.type.unit == "ns", column.type.tz is None
                 other, known = first.setdefault(column.name, (path, facts))
