@@ -403,6 +403,20 @@ def test_durations_are_no_numbers(spark: SparkSession) -> None:
         read(spark, frame.assign(lat=pd.to_timedelta(1, unit="s")))
 
 
+def test_periods_and_durations_in_files_are_told_from_integers(spark: SparkSession, tmp_path: Path) -> None:
+    """Parquet keeps both as plain integers, and Arrow's schema beside them says what they are."""
+    hours = pd.to_datetime(ROWS.instants_us // 3_600_000_000, unit="h")
+    frame = TABLE.to_pandas().assign(hour=hours.to_period("h"), wait=pd.to_timedelta(5, unit="s"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    check(read(spark, tmp_path / "rows.parquet"))  # nobody asks for them
+    for spec, told in (
+        (Spec("lat", "lon", "hour", ["rain"]), r"column 'hour' holds pandas\.period, in a file as integers; cast it"),
+        (Spec("lat", "lon", "ts", ["wait"]), r"column 'wait' holds duration\[.s\], in a file as integers; cast it"),
+    ):
+        with pytest.raises(BadSource, match=told):
+            read(spark, tmp_path / "rows.parquet", spec)
+
+
 def test_columns_that_no_file_can_hold_are_decoded_or_refused_by_name(spark: SparkSession) -> None:
     runs = pa.RunEndEncodedArray.from_arrays([len(ROWS)], [5.0])
     found = read(spark, TABLE.append_column("runs", runs), Spec("lat", "lon", "ts", ["runs"]))

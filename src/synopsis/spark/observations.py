@@ -86,7 +86,7 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
 
     `begun` says that the spec is that of a sketch which exists: a batch of long rows may then lack a feature.
     """
-    _check_columns(opened.frame, spec)
+    _check_columns(opened, spec)
     _check_numbers(opened, spec)
     times = _times(opened, spec)
     opened = _widened(opened, spec, begun) if spec.is_long else opened
@@ -183,8 +183,8 @@ def _bits(flags: list[str]) -> str:
     return f"cast({' | '.join(bits)} AS bigint)"
 
 
-def _check_columns(frame: DataFrame, spec: Spec) -> None:
-    known = tuple(frame.columns)
+def _check_columns(opened: Opened, spec: Spec) -> None:
+    known = tuple(opened.frame.columns)
     wanted = [spec.lat, spec.lon, spec.time, *([spec.entity] if spec.entity else [])]
     wanted += [spec.name_column, spec.value_column] if spec.name_column and spec.value_column else list(spec.features)
     for name in wanted:
@@ -192,6 +192,8 @@ def _check_columns(frame: DataFrame, spec: Spec) -> None:
             raise UnknownColumn(name, known)
         if known.count(name) > 1:
             raise BadSource(f"the source has {known.count(name)} columns named {name!r}; rename all but one")
+        if name in opened.disguised and name != spec.entity:
+            raise BadSource(f"column {name!r} holds {opened.disguised[name]}, in a file as integers; cast it before")
 
 
 def _told_apart(frame: DataFrame) -> DataFrame:

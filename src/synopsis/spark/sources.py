@@ -14,10 +14,10 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -58,6 +58,7 @@ class Files:
     nanoseconds: frozenset[str] = frozenset()  #: times that Parquet keeps in nanoseconds: Spark reads integers
     naive: frozenset[str] = frozenset()  #: those of them that name no zone
     uneven: bool = False  #: not all files have the same columns
+    disguised: Mapping[str, str] = field(default_factory=dict)  #: columns that Parquet keeps as integers: what they are
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Opened:
     is_text: bool = False  #: CSV and JSON: numbers may arrive as texts
     naive_nanoseconds: frozenset[str] = frozenset()  #: integers that count local nanoseconds
     nanoseconds: frozenset[str] = frozenset()  #: integers that count nanoseconds, local or not
+    disguised: Mapping[str, str] = field(default_factory=dict)  #: integers that are neither numbers nor epochs
 
 
 def located(source: Source) -> Located:
@@ -292,7 +294,7 @@ def _read(spark: SparkSession, files: Files, name: str) -> Opened:
         frame = reader.option("mergeSchema", str(files.uneven).lower()).parquet(*addresses)
     if not frame.columns:
         raise EmptySource(name)
-    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds)
+    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds, files.disguised)
 
 
 def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
@@ -322,7 +324,18 @@ def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
                     )
     fine = {name: naive for name, (_, (is_fine, naive)) in first.items() if is_fine}
     uneven = len({frozenset(schema.names) for schema in schemas.values()}) > 1
-    return Files(paths, "parquet", base, frozenset(fine), frozenset(name for name in fine if fine[name]), uneven)
+    naive = frozenset(name for name in fine if fine[name])
+    disguised = {each.name: kind for schema in schemas.values() for each in schema if (kind := _disguise(each))}
+    return Files(paths, "parquet", base, frozenset(fine), naive, uneven, disguised)
+
+
+def _disguise(column: pa.Field) -> str | None:
+    """What a column is that Parquet keeps as integers which are no numbers; None for all others."""
+    if pa.types.is_duration(column.type):
+        return str(column.type)
+    named = (column.metadata or {}).get(b"ARROW:extension:name", b"").decode()  # where pandas is not there to tell
+    name = column.type.extension_name if isinstance(column.type, pa.BaseExtensionType) else named
+    return name if name == "pandas.period" else None
 
 
 def _schema(file: str) -> pa.Schema:
