@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -18,6 +19,9 @@ from deltalake import DeltaTable
 
 from synopsis import cli
 from synopsis.core.spec import Spec
+from synopsis.database import Database
+from synopsis.query.answer import Answer, Points
+from synopsis.query.values import HEURISTIC, Values
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.store.codec import SCHEMA, to_table
@@ -157,10 +161,34 @@ def test_a_target_that_is_something_else_is_refused_and_untouched(command, tmp_p
     assert contents(tmp_path) == before
 
 
+#: Addresses that lead nowhere, and what is said of them.
+ADDRESSES = {
+    "": r"the folder of a sketch has no name; give one, such as weather\.syn",
+    "nosuch://bucket/w.syn": r"nosuch://bucket/w\.syn is no address that can be written to \(.*\); give a folder, or",
+    "http://127.0.0.1:9/w.syn": r"http://127\.0\.0\.1:9/w\.syn is no address that can be written to",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_target_at_no_address_is_one_sentence_and_nothing_is_written(
+    command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("build", "rows.parquet", *BUILD, "--features", "x", "--to", address)
+    assert (code, out) == (2, b"")
+    assert re.fullmatch(rf"synopsis: {ADDRESSES[address]}.*\n", err), err
+    code, out, err = command("info", address)
+    assert (code, out) == (2, b"")
+    assert re.fullmatch(r"synopsis: (no sketch at .*; build one|the folder of a sketch has no name; give one).*\n", err)
+    assert list(contents(tmp_path)) == ["rows.parquet"]
+
+
 #: What is asked, and what is answered before Spark starts.
 REFUSED = {
     "a missing file": (("absent.parquet",), r"no file at .*absent\.parquet; check the path"),
     "a glob without a match": (("absent-*.parquet",), r"no file at .*absent-\*\.parquet; check the path"),
+    "an empty path": (("",), r"a path that is empty; give a file, a folder or a glob"),
     "an empty folder": (("empty",), r"empty holds no rows; nothing was built"),
     "formats mixed": (("rows.parquet", "rows.csv"), r"2 paths mixes csv and parquet; build from one format, then"),
     "corrupt Parquet": (("corrupt.parquet",), r"corrupt\.parquet is not Parquet \(.*\); mend it or leave it out"),
@@ -341,3 +369,17 @@ def test_what_is_not_installed_is_named_with_the_remedy(
     asked = run_without((*blocked, "pyspark", "pandas"), tmp_path, "query", "w.syn", "SELECT COUNT(*)")
     assert (asked.returncode, asked.stderr) == (0, "")  # questions need none of it
     assert "5 exact" in asked.stdout
+
+
+def test_json_has_null_where_a_number_is_not_finite(command, sketch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The density of a constant is infinite, and JSON knows no such number."""
+    infinite = Values(*(np.array([each]) for each in (math.inf, math.nan, math.nan)), np.array([HEURISTIC], np.int8))
+    answer = Answer({"x": Points(np.array([273.15])), "DENSITY(x)": infinite})
+    monkeypatch.setattr(Database, "query", lambda *_, **__: answer)
+    code, out, _ = command("query", sketch, "SELECT DENSITY(x)", "--format", "json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    (row,) = json.loads(out, parse_constant=refuse)
+    assert (code, row["x"], row["DENSITY(x)"]) == (0, 273.15, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -135,7 +136,8 @@ def query(
         return
     table = answer.to_arrow()
     if format is Format.json:
-        typer.echo(json.dumps(table.to_pylist(), default=str, indent=1))
+        rows = [{name: _finite(value) for name, value in row.items()} for row in table.to_pylist()]
+        typer.echo(json.dumps(rows, default=str, indent=1))
         return
     import pyarrow as pa
 
@@ -239,6 +241,11 @@ def _grain(text: str | None) -> tuple[int, str] | None:
     if not length.strip().isdigit() or not span.strip():
         raise BadSpec(f"--exact-at is {text!r}; give a geohash length and a span, as 4,1mo")
     return int(length), span.strip()
+
+
+def _finite(value: Any) -> Any:
+    """A value as JSON takes it, which knows neither infinity nor NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -19,7 +19,13 @@ GOOD = {"lat": "lat", "lon": "lon", "time": "ts", "features": ["a", "b"]}
         ({"features": "temp"}, r"give a list of names, such as \['temp'\]"),
         ({"features": [f"f{k}" for k in range(MOST_FEATURES + 1)]}, "at most 63"),
         ({"features": [""]}, "not the name of a column"),
+        ({"features": None}, "features is None; give a list of names"),
+        ({"features": 5}, "features is 5; give a list of names"),
         ({"lat": ""}, "lat is ''"),
+        ({"entity": ""}, "entity is ''; give the name of a column"),
+        ({"name_column": "", "value_column": "v"}, "name_column is ''; give the name of a column"),
+        ({"bucket": None}, "bucket is None; give a span of time"),
+        ({"bucket": 5}, "bucket is 5; give a span of time"),
         ({"precision": 0}, "1 to 12"),
         ({"precision": 13}, "1 to 12"),
         ({"precision": 4.0}, "1 to 12"),
@@ -29,6 +35,7 @@ GOOD = {"lat": "lat", "lon": "lon", "time": "ts", "features": ["a", "b"]}
         ({"memory": True}, "give bytes"),
         ({"exact_at": "4,1mo"}, r"such as \(4, '1mo'\)"),
         ({"exact_at": (0, "1mo")}, "geohash length"),
+        ({"exact_at": 4}, r"such as \(4, '1mo'\)"),
         ({"timezone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
         ({"time_unit": "hours"}, "time_unit"),
         ({"name_column": "name"}, "both name_column and value_column"),
@@ -53,7 +60,8 @@ def test_memory_takes_bytes_and_texts():
 
 
 def test_numbers_of_numpy_are_numbers():
-    spec = Spec(**GOOD, precision=np.int64(5), exact_at=(np.int32(4), "1mo"))
+    spec = Spec(**GOOD, precision=np.int64(5), exact_at=(np.int32(4), "1mo"), memory=np.int64(90_000))
+    assert (spec.memory, type(spec.memory)) == (90_000, int)
     assert json.loads(json.dumps(spec.to_dict()))["precision"] == 5
     assert type(spec.precision) is int
 

@@ -54,6 +54,22 @@ def test_rows_hold_values_and_plain_keys() -> None:
     assert (list(GROUPED), len(GROUPED)) == (GROUPED.rows, 2)
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "Pacific/Kiritimati"])
+def test_buckets_that_reach_beyond_the_calendar_are_shown_as_far_as_it_goes(zone: str) -> None:
+    """Rows of the years 1 and 9999 have decades that begin in year 0 and end in year 10000; days do so by the zone."""
+    first, last = -62_135_596_800_000_000, 253_402_300_799_999_999  # of UTC's calendar
+    starts = np.array([first - 86_400_000_000, first, last - 3_600_000_000, last])
+    keys = BucketKeys(starts, zone, starts + 86_400_000_000)
+    answer = Answer({"CELL(1)": CellKeys(np.array(list("abcd"))), "b": keys, "n": COUNTS.take(np.array([0, 1, 0, 1]))})
+    shown = [row["b"] for row in answer.rows]
+    assert shown == sorted(shown)
+    assert (shown[0].year, shown[-1].year) == (1, 9999)  # type: ignore[union-attr]
+    listed = answer.to_arrow().to_pylist()
+    assert [row["b"] for row in listed] == shown
+    assert all(row["b"] <= row["b end"] for row in listed)
+    assert "9999-12-31" in str(answer)
+
+
 def test_one_row_gives_its_values_by_column() -> None:
     assert SINGLE["MEAN(temp_c)"].estimate == 23.41
     assert SINGLE["mean( TEMP_C )"] is not None

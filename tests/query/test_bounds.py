@@ -279,6 +279,20 @@ def test_a_correlation_can_be_minus_one() -> None:
     assert value.low == value.estimate
 
 
+@pytest.mark.parametrize("sizes", [(1e148, 1e15), (1e148, 1e148), (1e-130, 1e-60), (1e-130, 1e140)], ids=str)
+def test_correlations_of_very_large_and_very_small_numbers_are_those_of_any(sizes: tuple[float, float]) -> None:
+    """Products of squares of such numbers are beyond what a double holds, on one side or the other."""
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(2, 32)) * np.array(sizes)[:, None]
+    whole_rows = [Group([rows[:, :7], rows[:, 7:]], [], [])]
+    assert paired(whole_rows).correlation()[0].estimate == pytest.approx(TRUTHS["correlation"](rows), rel=1e-9)
+    made = Group([rows[:, :30]], [rows[:, 30:]], [0.5])
+    for name, found in (("covariance", paired([made]).covariance()), ("correlation", paired([made]).correlation())):
+        assert found.low[0] <= found.estimate[0] <= found.high[0]
+        assert found.high[0] - found.low[0] < (1.0 if name == "correlation" else sizes[0] * sizes[1])
+        assert all(found.low[0] <= TRUTHS[name](subset) <= found.high[0] for subset in made.subsets())
+
+
 def test_a_small_cut_leaves_narrow_intervals() -> None:
     """A tenth of the rows is cut: intervals that are certain and useless would fail here."""
     rng = np.random.default_rng(7)

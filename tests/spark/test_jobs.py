@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from synopsis.core.errors import BadSource, SparkFailed
+from synopsis.core.errors import BadSource, BadSpec, SparkFailed
 from synopsis.spark import jobs
 from synopsis.spark import session as sessions
 
@@ -69,6 +69,28 @@ def test_a_file_that_vanishes_is_a_bad_source(spark: SparkSession) -> None:
         jobs.told_plainly(),
     ):
         spark.read.parquet("file:///nowhere/at/all.parquet")
+
+
+def test_nothing_is_written_beside_the_sentence(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    """PySpark logs errors that point into a query, with the stack of Java, to wherever errors are written."""
+    with pytest.raises(SparkFailed, match=r"DIVIDE_BY_ZERO.*\.log\)"), jobs.told_plainly():
+        spark.range(1).selectExpr("1 / id").collect()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_zone_that_java_does_not_know_is_named_with_a_remedy(spark: SparkSession) -> None:
+    told = r"Spark's Java does not know the time zone 'America/Atlantis'; give another name of it, or use a newer Java"
+    with pytest.raises(BadSpec, match=told), jobs.told_plainly():
+        spark.sql("SELECT from_utc_timestamp(now(), 'America/Atlantis')").collect()
+
+
+def test_settings_of_a_session_that_would_be_in_the_way_are_ours_for_the_block(theirs: SparkSession) -> None:
+    theirs.conf.set("spark.sql.retainGroupColumns", "false")
+    theirs.conf.set("spark.sql.columnNameOfCorruptRecord", "a")
+    with jobs.settings(theirs):
+        assert theirs.range(3).groupBy("id").count().columns == ["id", "count"]
+        assert theirs.read.json(theirs.sparkContext.parallelize(["{", "}"])).columns == ["_corrupt_record"]
+    assert theirs.conf.get("spark.sql.retainGroupColumns") == "false"
 
 
 def test_other_errors_pass_through() -> None:

@@ -301,6 +301,20 @@ def test_a_name_that_long_rows_never_hold_is_refused_but_for_a_later_batch(spark
             observations(opened, clashing)
 
 
+def test_names_of_long_rows_may_be_numbers(spark: SparkSession) -> None:
+    """Parameters are often codes, such as 88101 for fine dust."""
+    table = pa.table(
+        {"lat": [1.0] * 3, "lon": [2.0] * 3, "ts": pa.array([0, 0, 1], pa.timestamp("us"))}
+        | {"code": [88101, 42602, 88101], "is": [7.0, 8.0, 9.0]}
+    )
+    spec = Spec("lat", "lon", "ts", ["88101", "42602"], name_column="code", value_column="is")
+    found = read(spark, table, spec)
+    np.testing.assert_array_equal(found["value_0"], [7.0, 9.0])
+    np.testing.assert_array_equal(found["value_1"], [8.0, np.nan])
+    with pytest.raises(UnknownColumn, match=r"column 'code' never holds 'dust'; it holds 42602, 88101"):
+        read(spark, table, Spec("lat", "lon", "ts", ["dust"], name_column="code", value_column="is"))
+
+
 def test_features_may_have_odd_names_and_columns_may_be_called_like_ours(spark: SparkSession, tmp_path: Path) -> None:
     names = (
         "a.b",
@@ -369,6 +383,51 @@ def test_arrow_columns_that_spark_does_not_know_do_no_harm(spark: SparkSession) 
     assert found["value_0"].tolist() == [1.0] * len(ROWS)
 
 
+def test_periods_are_times_and_no_epochs(spark: SparkSession) -> None:
+    """Arrow keeps them as integers that count hours: they must not pass for seconds."""
+    hours = pd.to_datetime(ROWS.instants_us // 3_600_000_000, unit="h")
+    frame = TABLE.to_pandas().assign(ts=hours.to_period("h"))
+    rows = replace(ROWS, instants_us=ROWS.instants_us // 3_600_000_000 * 3_600_000_000)
+    check(read(spark, frame), rows)
+    check(read(spark, pa.Table.from_pandas(frame, preserve_index=False)), rows)
+
+
+def test_durations_are_no_numbers(spark: SparkSession) -> None:
+    frame = TABLE.to_pandas()
+    waits = frame.assign(rain=pd.to_timedelta(frame.rain, unit="s"))
+    with pytest.raises(NotNumeric, match="column 'rain' is string, not a number; cast it"):
+        read(spark, waits)
+    without = Spec("lat", "lon", "ts", ["temperature"])
+    assert len(read(spark, waits, without)["instant_us"]) == len(ROWS)
+    with pytest.raises(NotNumeric, match="column 'lat' is string"):
+        read(spark, frame.assign(lat=pd.to_timedelta(1, unit="s")))
+
+
+def test_periods_and_durations_in_files_are_told_from_integers(spark: SparkSession, tmp_path: Path) -> None:
+    """Parquet keeps both as plain integers, and Arrow's schema beside them says what they are."""
+    hours = pd.to_datetime(ROWS.instants_us // 3_600_000_000, unit="h")
+    frame = TABLE.to_pandas().assign(hour=hours.to_period("h"), wait=pd.to_timedelta(5, unit="s"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    check(read(spark, tmp_path / "rows.parquet"))  # nobody asks for them
+    for spec, told in (
+        (Spec("lat", "lon", "hour", ["rain"]), r"column 'hour' holds pandas\.period, in a file as integers; cast it"),
+        (Spec("lat", "lon", "ts", ["wait"]), r"column 'wait' holds duration\[.s\], in a file as integers; cast it"),
+    ):
+        with pytest.raises(BadSource, match=told):
+            read(spark, tmp_path / "rows.parquet", spec)
+
+
+def test_columns_that_no_file_can_hold_are_decoded_or_refused_by_name(spark: SparkSession) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([len(ROWS)], [5.0])
+    found = read(spark, TABLE.append_column("runs", runs), Spec("lat", "lon", "ts", ["runs"]))
+    assert found["value_0"].tolist() == [5.0] * len(ROWS)
+    spans = pa.array([pa.MonthDayNano([1, 2, 3])] * len(ROWS))
+    with pytest.raises(
+        BadSource, match=r"column 'span' is month_day_nano_interval, which .*; cast it, or leave it out"
+    ):
+        sources.located(TABLE.append_column("span", spans))
+
+
 def test_columns_of_one_name_that_nobody_asks_for_do_no_harm(spark: SparkSession) -> None:
     frame = spark.createDataFrame(TABLE)
     twice = frame.select("*", sf.lit(1).alias("station"), sf.lit(100.0).alias("lat2"))
@@ -376,6 +435,18 @@ def test_columns_of_one_name_that_nobody_asks_for_do_no_harm(spark: SparkSession
         assert observations(opened, SPEC).rejected().count() == 0
         with pytest.raises(BadSource, match="2 columns named 'station'; rename all but one"):
             observations(opened, Spec("lat", "lon", "ts", ["station"]))
+
+
+def test_texts_that_only_java_takes_for_numbers_are_bad_values(spark: SparkSession, tmp_path: Path) -> None:
+    """Java writes literals as 1d and 2.5f; in a table they are a day, a floor, or anything."""
+    values = ("1.5", "1d", "2D", "3f", "4.5F", "1e3", "inf")
+    (tmp_path / "a.csv").write_text("lat,lon,ts,x\n" + "".join(f"1,2,2025-01-01,{value}\n" for value in values))
+    found = read(spark, tmp_path / "a.csv", Spec("lat", "lon", "ts", ["x"]))
+    assert sorted(found["value_0"][~np.isnan(found["value_0"])].tolist()) == [1.5, 1000.0]
+    assert found["bad"].tolist() == [5]
+    (tmp_path / "b.csv").write_text("lat,lon,ts,x\n1,2,2025-01-01,7d\n")
+    with pytest.raises(NotNumeric, match="column 'x' is text"):
+        read(spark, tmp_path / "b.csv", Spec("lat", "lon", "ts", ["x"]))
 
 
 def test_texts_that_are_no_numbers_are_bad_values_and_blanks_are_missing(spark: SparkSession, tmp_path: Path) -> None:
@@ -485,6 +556,8 @@ def test_what_is_not_there_or_not_readable_is_said_before_spark_starts(tmp_path:
     pq.write_table(TABLE, tmp_path / "mixed" / "a.parquet")
     (tmp_path / "mixed" / "b.csv").write_text("lat\n")
     (tmp_path / "not.parquet").write_bytes(b"PAR1 or so")
+    pq.write_table(pa.table({"at": pa.array([1], pa.time64("us"))}), tmp_path / "clock.parquet")
+    pq.write_table(pa.table({"x": pa.array(np.ones(1, np.float16))}), tmp_path / "half.parquet")
     (tmp_path / "notes.txt").touch()
     (tmp_path / "10:00.csv").touch()
     (tmp_path / "table" / "_delta_log").mkdir(parents=True)
@@ -497,6 +570,16 @@ def test_what_is_not_there_or_not_readable_is_said_before_spark_starts(tmp_path:
         (EmptySource, "the table holds no rows", pd.DataFrame()),
         (BadSource, "mixes csv and parquet; build from one format, then from the other", tmp_path / "mixed"),
         (BadSource, r"not\.parquet is not Parquet .*; mend it or leave it out", tmp_path / "not.parquet"),
+        (
+            BadSource,
+            r"clock\.parquet keeps 'at' as time64\[us\], which Spark does not read; cast",
+            tmp_path / "clock.parquet",
+        ),
+        (
+            BadSource,
+            r"half\.parquet keeps 'x' as halffloat, which Spark does not read; cast it",
+            tmp_path / "half.parquet",
+        ),
         (BadSource, r"notes\.txt has no ending we know", tmp_path / "notes.txt"),
         (BadSource, "has a colon in its name", tmp_path / "10:00.csv"),
         (BadSource, "table is a Delta table", tmp_path / "table"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Real
 
 from synopsis.core.errors import BadSpec
 
@@ -16,7 +17,8 @@ def parse_bytes(size: int | float | str) -> int:
     >>> parse_bytes("8MB"), parse_bytes("1.5 KiB"), parse_bytes(90_000)
     (8000000, 1536, 90000)
     """
-    if isinstance(size, bool) or not isinstance(size, int | float | str):
+    given: object = size
+    if isinstance(given, bool) or not isinstance(given, Real | str):  # NumPy's numbers are Real, too
         raise BadSpec(f"memory is {size!r}; give bytes, or a text such as '8MB'")
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size.replace(",", "").replace("_", ""))

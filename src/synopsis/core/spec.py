@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -59,6 +59,9 @@ class Spec:
     ) -> None:
         if isinstance(features, str):
             raise BadSpec(f"features is the text {features!r}; give a list of names, such as [{features!r}]")
+        names: object = features
+        if not isinstance(names, Iterable):
+            raise BadSpec(f"features is {features!r}; give a list of names of numeric columns")
         settled = {
             "lat": lat,
             "lon": lon,
@@ -81,10 +84,15 @@ class Spec:
         self._check()
 
     def _check(self) -> None:
-        for name in ("lat", "lon", "time"):
+        for name in ("lat", "lon", "time", "entity", "name_column", "value_column"):
             column: object = getattr(self, name)
+            if column is None and name not in ("lat", "lon", "time"):
+                continue
             if not isinstance(column, str) or not column:
                 raise BadSpec(f"{name} is {column!r}; give the name of a column")
+        bucket: object = self.bucket
+        if not isinstance(bucket, str):
+            raise BadSpec(f"bucket is {bucket!r}; give a span of time, such as '1d'")
         if not self.features:
             raise BadSpec("features is empty; name at least one numeric column")
         if len(self.features) > MOST_FEATURES:
@@ -143,6 +151,7 @@ class Spec:
 def _grain(exact_at: Sequence[Any] | None) -> tuple[int, str] | None:
     if exact_at is None:
         return None
-    if isinstance(exact_at, str) or len(exact_at) != 2 or exact_at[0] not in range(1, 13):
+    given: object = exact_at
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2 or given[0] not in range(1, 13):
         raise BadSpec(f"exact_at is {exact_at!r}; give a geohash length and a span, such as (4, '1mo')")
-    return int(exact_at[0]), str(exact_at[1])
+    return int(given[0]), str(given[1])

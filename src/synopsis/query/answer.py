@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
@@ -50,9 +50,23 @@ class BucketKeys:
     def __len__(self) -> int:
         return int(self.starts_us.size)
 
+    def shown_us(self, instants_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Starts or ends as they can be shown: a bucket that reaches beyond the calendar, as far as that goes."""
+        return np.clip(instants_us, *_calendar_us(self.timezone))
+
     def __getitem__(self, row: int) -> datetime:
-        instant = _EPOCH + timedelta(microseconds=int(self.starts_us[row]))
-        return instant.astimezone(ZoneInfo(self.timezone))
+        start_us = self.shown_us(self.starts_us[[row]])
+        return (_EPOCH + timedelta(microseconds=int(start_us[0]))).astimezone(ZoneInfo(self.timezone))
+
+
+@lru_cache(maxsize=256)
+def _calendar_us(timezone: str) -> tuple[int, int]:
+    """The first and the last instant that a datetime of the zone can show: years 1 to 9999, there and in UTC."""
+    zone, ends = ZoneInfo(timezone), (datetime.min, datetime.max)
+    offsets = (end.replace(tzinfo=zone).utcoffset() or timedelta() for end in ends)
+    first, last = ((end.replace(tzinfo=UTC) - _EPOCH, offset) for end, offset in zip(ends, offsets, strict=True))
+    inside = first[0] - min(first[1], timedelta()), last[0] - max(last[1], timedelta())
+    return inside[0] // timedelta(microseconds=1), inside[1] // timedelta(microseconds=1)
 
 
 class Bin(NamedTuple):
@@ -215,9 +229,10 @@ class Answer:
                     for side, numbers in zip(("low", "high"), column.p95.T, strict=True):
                         arrays[f"{name} p95 {side}"] = _numbers(numbers)
             elif isinstance(column, BucketKeys):
-                arrays[name] = pa.array(column.starts_us, pa.timestamp("us", column.timezone))
+                kind = pa.timestamp("us", column.timezone)
+                arrays[name] = pa.array(column.shown_us(column.starts_us), kind)
                 if column.ends_us is not None:
-                    arrays[f"{name} end"] = pa.array(column.ends_us, pa.timestamp("us", column.timezone))
+                    arrays[f"{name} end"] = pa.array(column.shown_us(column.ends_us), kind)
             elif isinstance(column, Points):
                 arrays[name] = pa.array(column.numbers)
             elif isinstance(column, BinKeys):

@@ -73,7 +73,7 @@ class Scatter:
     @property
     def cross_slack(self) -> Floats:
         """By how much the sum of products may be off: means are kept to the last place of the values."""
-        scatter = np.sqrt(self.first * self.second)
+        scatter = _both_roots(self.first, self.second)
         shift = np.abs(self.first_mean) * np.sqrt(self.second) + np.abs(self.second_mean) * np.sqrt(self.first)
         return np.asarray(SPREAD_ROUNDING * scatter + NOISE * np.sqrt(self.count) * shift)
 
@@ -106,8 +106,7 @@ class PairedNumbers:
         low, high = self._cross
         least_count, most_count = np.maximum(inside.count, 1.0), np.maximum(everything.count, 1.0)
         # The product of both deviations bounds it too, and each deviation is at most half a range.
-        most_var = self._most_var(everything.first, 0) * self._most_var(everything.second, 1)
-        limit = np.sqrt(most_var)
+        limit = _both_roots(self._most_var(everything.first, 0), self._most_var(everything.second, 1))
         low = np.maximum(low / np.where(low < 0, least_count, most_count), -limit)
         high = np.minimum(high / np.where(high > 0, least_count, most_count), limit)
         return Values.bounded(estimate, low, high, self._is_exact)
@@ -115,16 +114,17 @@ class PairedNumbers:
     def correlation(self) -> Values:
         """The covariance in units of both deviations, -1 to 1; none where a feature does not vary."""
         expected, inside, everything = self._expected, self._inside, self._all
-        scale = np.sqrt(expected.first * expected.second)
+        scale = _both_roots(expected.first, expected.second)
         estimate = expected.cross / np.where(everything.is_flat | (scale == 0), np.nan, scale)
         if not self._groups.cut.parts:
             estimate = np.clip(estimate, -1.0, 1.0)
             return Values.bounded(estimate, estimate, estimate, self._is_exact)
         estimate = np.where(np.isnan(estimate) & ~everything.is_flat, 0.0, estimate)
         low, high = self._cross
-        least = np.sqrt(inside.at_least(inside.first_mean, inside.first))
-        least *= np.sqrt(inside.at_least(inside.second_mean, inside.second))
-        most = np.sqrt(everything.first * everything.second) + everything.cross_slack
+        least = _both_roots(
+            inside.at_least(inside.first_mean, inside.first), inside.at_least(inside.second_mean, inside.second)
+        )
+        most = _both_roots(everything.first, everything.second) + everything.cross_slack
 
         def outward(cross: Floats, sign: float) -> Floats:
             """At least the largest of sign * correlation."""
@@ -167,7 +167,7 @@ class PairedNumbers:
         # What all cut rows would add: their own scatter and that between the two means, so that nothing is subtracted.
         nothing = np.zeros(self._groups.cut.size)
         added = replace(self._inside, first=nothing, second=nothing, cross=nothing) + self._cut
-        reach = np.sqrt(added.first * added.second)
+        reach = _both_roots(added.first, added.second)
         slack = self._all.cross_slack
         middle = self._inside.cross + 0.5 * added.cross
         return middle - 0.5 * reach - slack, middle + 0.5 * reach + slack
@@ -180,3 +180,8 @@ class PairedNumbers:
         low, high = np.where(high >= low, low, 0.0), np.where(high >= low, high, 0.0)
         var = np.minimum(spread / np.maximum(self._inside.count, 1.0), 0.25 * (high - low) ** 2)
         return np.asarray(var + var_slack(var, np.maximum(np.abs(low), np.abs(high))))
+
+
+def _both_roots(first: Floats, second: Floats) -> Floats:
+    """The root of a product, which may itself be beyond what a double holds: 1e150 has a square that just fits."""
+    return np.asarray(np.sqrt(first) * np.sqrt(second))

@@ -29,6 +29,16 @@ _MARCH_OF_YEAR_0_US = 719_468 * 86_400_000_000
 #: A text that names its zone: something follows the time of day, be it Z, UTC, an offset, or a region.
 _NAMES_A_ZONE = r"[T\s]\d{1,2}(:\d{1,2}){0,2}(\.\d*)?\s*[A-Za-z+-]"
 
+#: ISO 8601 that Spark does not read, and as what it does: all together, a comma, minutes with a zone, small letters.
+_MENDED = (
+    (r"^(\d{4})(\d{2})(\d{2})[Tt](\d{2})(\d{2})(\d{2})", "$1-$2-$3T$4:$5:$6"),
+    (r"^(\d{4})(\d{2})(\d{2})[Tt](\d{2})(\d{2})", "$1-$2-$3T$4:$5"),
+    (r"^(\S+[Tt\s]\d{1,2}:\d{1,2}:\d{1,2}),", "$1."),
+    (r"^(\S+[Tt\s]\d{1,2}:\d{1,2})(\s*([Zz]|[+-]\d{2}(:?\d{2})?))$", "$1:00$2"),
+    (r"^([\d-]+)t", "$1T"),
+    (r"z$", "Z"),
+)
+
 #: A colon so early belongs to a time of day without a date, which Spark would take for today's.
 _NO_DATE = 6
 
@@ -139,12 +149,21 @@ def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | Non
         return sf.unix_micros(_from_local(sf.timestamp_micros(micros), timezone)) if naive else micros
     if isinstance(kind, st.StringType):
         text = sf.trim(column)
-        read = sf.when(~sf.instr(text, ":").between(1, _NO_DATE), sf.try_to_timestamp(text))
-        local = _from_local(read, timezone)
-        return sf.unix_micros(
-            read if timezone == "UTC" else sf.when(column.rlike(_NAMES_A_ZONE), read).otherwise(local)
-        )
+        # Only what Spark does not read is looked at a second time.
+        return sf.coalesce(_text_us(text, timezone), _text_us(_mended(text), timezone))
     raise TypeError(f"times of type {kind.simpleString()}")
+
+
+def _text_us(text: Column, timezone: str) -> Column:
+    read = sf.when(~sf.instr(text, ":").between(1, _NO_DATE), sf.try_to_timestamp(text))
+    local = _from_local(read, timezone)
+    return sf.unix_micros(read if timezone == "UTC" else sf.when(text.rlike(_NAMES_A_ZONE), read).otherwise(local))
+
+
+def _mended(text: Column) -> Column:
+    for written, meant in _MENDED:
+        text = sf.regexp_replace(text, written, meant)
+    return text
 
 
 def _from_local(column: Column, timezone: str) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections import defaultdict
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from synopsis.core.errors import BadSource, SparkFailed
+from synopsis.core.errors import BadSource, BadSpec, SparkFailed
 from synopsis.spark import session as sessions
 
 #: What our expressions rely on: wall clocks in UTC, timestamps that are instants, exact names, steps that use the
@@ -25,6 +27,8 @@ SETTINGS = {
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
     "spark.sql.codegen.maxFields": "10000",
     "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.retainGroupColumns": "true",
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
     # Or a join by cell first asks whether the cell is null, with all steps of its computation in one expression that
     # repeats each of them twice: ten times slower than the join.
     "spark.sql.constraintPropagation.enabled": "false",
@@ -42,6 +46,9 @@ _UNREADABLE = (
     "UNSUPPORTED_TIME_TYPE",
     "is not a Parquet file",
 )
+
+#: How Spark's errors name a zone that its Java does not know, as it may one that Python has learnt of since.
+_UNKNOWN_ZONE = re.compile(r"INVALID_TIMEZONE\] The timezone: (\S+) is invalid")
 
 #: How Spark's errors name a file.
 _NAMES_A_FILE = re.compile(r"(?:reading file|CSV file:) (?:file:/*(?=/))?(\S.*?)(?:\.\s|\.?$)", re.MULTILINE)
@@ -108,11 +115,16 @@ BOUNDED_BATCHES = _batches(10_000, 1 << 26)
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Turn what Spark throws into one sentence that names the log file."""
+    """Turn what Spark throws into one sentence that names the log file, and keep PySpark from logging it as well."""
+    _told.depth = getattr(_told, "depth", 0) + 1
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
         what = first_line(error)
+        if zone := _UNKNOWN_ZONE.search(str(error)):
+            raise BadSpec(
+                f"Spark's Java does not know the time zone {zone[1]!r}; give another name of it, or use a newer Java"
+            ) from error
         if any(word in str(error) for word in _UNREADABLE):
             file = _NAMES_A_FILE.search(str(error))
             named = file[1] if file else "the source"
@@ -120,6 +132,17 @@ def told_plainly() -> Iterator[None]:
         if _is_cut_off(error) and sessions.java_has_stopped():
             what = "its Java has stopped, perhaps for want of memory"
         raise SparkFailed(what, sessions.log_name()) from error
+    finally:
+        _told.depth -= 1
+
+
+def _is_not_told(_: logging.LogRecord) -> bool:
+    """Whether nobody in this thread turns errors into sentences: then PySpark may log them."""
+    return not getattr(_told, "depth", 0)
+
+
+_told = threading.local()
+PySparkLogger.getLogger("SQLQueryContextLogger").addFilter(_is_not_told)
 
 
 def _is_cut_off(error: BaseException) -> bool:

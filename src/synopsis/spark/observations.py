@@ -86,7 +86,7 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
 
     `begun` says that the spec is that of a sketch which exists: a batch of long rows may then lack a feature.
     """
-    _check_columns(opened.frame, spec)
+    _check_columns(opened, spec)
     _check_numbers(opened, spec)
     times = _times(opened, spec)
     opened = _widened(opened, spec, begun) if spec.is_long else opened
@@ -183,8 +183,8 @@ def _bits(flags: list[str]) -> str:
     return f"cast({' | '.join(bits)} AS bigint)"
 
 
-def _check_columns(frame: DataFrame, spec: Spec) -> None:
-    known = tuple(frame.columns)
+def _check_columns(opened: Opened, spec: Spec) -> None:
+    known = tuple(opened.frame.columns)
     wanted = [spec.lat, spec.lon, spec.time, *([spec.entity] if spec.entity else [])]
     wanted += [spec.name_column, spec.value_column] if spec.name_column and spec.value_column else list(spec.features)
     for name in wanted:
@@ -192,6 +192,8 @@ def _check_columns(frame: DataFrame, spec: Spec) -> None:
             raise UnknownColumn(name, known)
         if known.count(name) > 1:
             raise BadSource(f"the source has {known.count(name)} columns named {name!r}; rename all but one")
+        if name in opened.disguised and name != spec.entity:
+            raise BadSource(f"column {name!r} holds {opened.disguised[name]}, in a file as integers; cast it before")
 
 
 def _told_apart(frame: DataFrame) -> DataFrame:
@@ -226,7 +228,7 @@ def _check_numbers(opened: Opened, spec: Spec) -> None:
     head = opened.frame.select(*(_text(name).alias(str(position)) for position, name in enumerate(texts))).limit(_HEAD)
     columns = [sf.col(name) for name in head.columns]
     counts = head.agg(
-        *(sf.count(column) for column in columns), *(sf.count(column.try_cast("double")) for column in columns)
+        *(sf.count(column) for column in columns), *(sf.count(sf.expr(_double(quoted(name)))) for name in head.columns)
     )
     found = list(counts.first() or ())
     for name, written, read in zip(texts, found[: len(texts)], found[len(texts) :], strict=True):
@@ -248,7 +250,12 @@ def _number(opened: Opened, name: str) -> str:
     if not isinstance(type_of(opened.frame, name), st.StringType):
         return f"cast({quoted(name)} AS double)"
     text = _trimmed(name)
-    return f"CASE WHEN {text} IS NOT NULL THEN coalesce(try_cast({text} AS double), double('NaN')) END"
+    return f"CASE WHEN {text} IS NOT NULL THEN coalesce({_double(text)}, double('NaN')) END"
+
+
+def _double(text: str) -> str:
+    """A text as a double, null where it is none; Java's literals such as 1d and 2.5f are none."""
+    return f"CASE WHEN instr('dDfF', substr({text}, -1)) = 0 THEN try_cast({text} AS double) END"
 
 
 def _times(opened: Opened, spec: Spec) -> _Times:
@@ -300,11 +307,13 @@ def _widened(opened: Opened, spec: Spec, begun: bool) -> Opened:
             raise BadSpec(f"feature {feature!r} is also the column of a place, a time or an entity; rename one of them")
     if not begun:
         _check_names(frame, spec.name_column, spec.features)
+    # Names may be numbers, as codes of parameters are.
+    text = named(spec.name_column).cast("string")
     mark = _unused_prefix(keys)
     name, value, turn = (sf.col(f"{mark}{part}") for part in ("name", "value", "turn"))
-    wanted = frame.where(named(spec.name_column).isin(*spec.features)).select(
+    wanted = frame.where(text.isin(*spec.features)).select(
         *(named(key) for key in keys),
-        named(spec.name_column).alias(f"{mark}name"),
+        text.alias(f"{mark}name"),
         named(spec.value_column).alias(f"{mark}value"),
     )
     # A missing value adds nothing to a row, and needs none of its own.
@@ -317,7 +326,7 @@ def _widened(opened: Opened, spec: Spec, begun: bool) -> Opened:
 
 
 def _check_names(frame: DataFrame, column: str, features: tuple[str, ...]) -> None:
-    names = {row[0] for row in frame.select(named(column)).distinct().limit(_MOST_NAMES).collect()}
+    names = {row[0] for row in frame.select(named(column).cast("string")).distinct().limit(_MOST_NAMES).collect()}
     for feature in features:
         if feature not in names:
             raise UnknownColumn(feature, tuple(sorted(str(name) for name in names if name is not None)), column)

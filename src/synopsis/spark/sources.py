@@ -14,10 +14,10 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -58,6 +58,7 @@ class Files:
     nanoseconds: frozenset[str] = frozenset()  #: times that Parquet keeps in nanoseconds: Spark reads integers
     naive: frozenset[str] = frozenset()  #: those of them that name no zone
     uneven: bool = False  #: not all files have the same columns
+    disguised: Mapping[str, str] = field(default_factory=dict)  #: columns that Parquet keeps as integers: what they are
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Opened:
     is_text: bool = False  #: CSV and JSON: numbers may arrive as texts
     naive_nanoseconds: frozenset[str] = frozenset()  #: integers that count local nanoseconds
     nanoseconds: frozenset[str] = frozenset()  #: integers that count nanoseconds, local or not
+    disguised: Mapping[str, str] = field(default_factory=dict)  #: integers that are neither numbers nor epochs
 
 
 def located(source: Source) -> Located:
@@ -114,13 +116,19 @@ def _arrow(source: Any) -> pa.Table:
             table = pa.Table.from_pandas(source, preserve_index=False)
         else:  # polars and others that speak Arrow
             table = pa.table(source)
+        for position, column in enumerate(table.schema):
+            known = _known_to_spark(table.column(position))
+            if not _fits_a_file(known.type):
+                raise BadSource(
+                    f"column {column.name!r} is {column.type}, which Parquet does not hold; cast it, or leave it out"
+                )
+            if known.type != column.type:
+                table = table.set_column(position, column.name, known)
+    except BadSource:
+        raise
     except (pa.ArrowException, ValueError, TypeError) as problem:
         why = str(problem).splitlines()[0]
         raise BadSource(f"the table does not turn into Arrow columns ({why}); give each column one type") from None
-    for position, column in enumerate(table.schema):
-        known = _known_to_spark(table.column(position))
-        if known.type != column.type:
-            table = table.set_column(position, column.name, known)
     return table
 
 
@@ -128,6 +136,14 @@ def _known_to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return _floored(column).cast(pa.timestamp("us", kind.tz))
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "pandas.period":  # integers that count hours, days or months
+            return _known_to_spark(pa.chunked_array([pa.array(column.to_pandas().dt.to_timestamp())]))
+        return _known_to_spark(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _known_to_spark(pa.compute.run_end_decode(column))
+    if pa.types.is_duration(kind):  # Parquet keeps integers of them, which would pass for numbers and for epochs
+        return column.cast(pa.int64()).cast(pa.string())
     if pa.types.is_dictionary(kind):
         return _known_to_spark(column.cast(kind.value_type))
     if pa.types.is_float16(kind):
@@ -135,6 +151,17 @@ def _known_to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
         return column.cast(pa.string())
     return column
+
+
+def _fits_a_file(kind: pa.DataType) -> bool:
+    """Whether Parquet can hold a column of this type: asked of a file without rows."""
+    if pa.types.is_primitive(kind) and not pa.types.is_interval(kind):
+        return True
+    try:
+        pyarrow.parquet.write_table(pa.table({"column": pa.array([], kind)}), io.BytesIO())
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _floored(nanoseconds: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -192,6 +219,8 @@ def _expand(path: str) -> list[tuple[str, str | None]]:
 
     An address with a scheme is left to Spark.
     """
+    if not path:
+        raise BadSource("a path that is empty; give a file, a folder or a glob")
     if "://" in path:
         return [(path, None)]
     if Path(path).is_dir():
@@ -265,7 +294,7 @@ def _read(spark: SparkSession, files: Files, name: str) -> Opened:
         frame = reader.option("mergeSchema", str(files.uneven).lower()).parquet(*addresses)
     if not frame.columns:
         raise EmptySource(name)
-    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds)
+    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds, files.disguised)
 
 
 def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
@@ -280,6 +309,11 @@ def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
     first: dict[str, tuple[str, tuple[bool, bool]]] = {}
     for path, schema in schemas.items():
         for column in schema:
+            if pa.types.is_time(column.type) or pa.types.is_float16(column.type):
+                raise BadSource(
+                    f"{path} keeps {column.name!r} as {column.type}, which Spark does not read; "
+                    "cast it, or leave it out"
+                )
             if pa.types.is_timestamp(column.type):
                 facts = column.type.unit == "ns", column.type.tz is None
                 other, known = first.setdefault(column.name, (path, facts))
@@ -290,7 +324,18 @@ def _parquet(paths: tuple[str, ...], base: str | None) -> Files:
                     )
     fine = {name: naive for name, (_, (is_fine, naive)) in first.items() if is_fine}
     uneven = len({frozenset(schema.names) for schema in schemas.values()}) > 1
-    return Files(paths, "parquet", base, frozenset(fine), frozenset(name for name in fine if fine[name]), uneven)
+    naive = frozenset(name for name in fine if fine[name])
+    disguised = {each.name: kind for schema in schemas.values() for each in schema if (kind := _disguise(each))}
+    return Files(paths, "parquet", base, frozenset(fine), naive, uneven, disguised)
+
+
+def _disguise(column: pa.Field) -> str | None:
+    """What a column is that Parquet keeps as integers which are no numbers; None for all others."""
+    if pa.types.is_duration(column.type):
+        return str(column.type)
+    named = (column.metadata or {}).get(b"ARROW:extension:name", b"").decode()  # where pandas is not there to tell
+    name = column.type.extension_name if isinstance(column.type, pa.BaseExtensionType) else named
+    return name if name == "pandas.period" else None
 
 
 def _schema(file: str) -> pa.Schema:

@@ -82,6 +82,8 @@ class Store:
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place).rstrip("/")
+        if not str(place):  # or the tables would lie about in the folder that we stand in
+            raise BadTarget("the folder of a sketch has no name; give one, such as weather.syn")
         # Executors may stand in another folder than we do: they get a whole path.
         whole = self.place if "://" in self.place else str(Path(place).absolute())
         self.sketch_place = f"{whole}/sketch"
@@ -165,7 +167,13 @@ class Store:
             raise BadTarget(
                 f"{self.place} has {odd[0]!r} in its path, where Delta tables are not found; give another folder"
             )
-        system, path = folder(self.place)
+        try:
+            system, path = folder(self.place)
+        except pa.ArrowException as problem:
+            why = str(problem).splitlines()[0]
+            raise BadTarget(
+                f"{self.place} is no address that can be written to ({why}); give a folder, or one such as s3://bucket/w.syn"
+            ) from None
         found = system.get_file_info(path)
         if found.type == pyarrow.fs.FileType.NotFound and "://" not in self.place:
             above = next(parent for parent in Path(self.place).absolute().parents if parent.exists())
