@@ -7,7 +7,7 @@ and to the paths of those strata that are in scope; only the frames of the featu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,7 +92,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
     (period, runs), (place, first, lengths), (day_rows, day_kept) = (
         unpacked(head).astype(np.int64) for head in block._heads
     )
-    bins = [_opened_bins(block.bins[feature]) for feature in features]
+    bins = [_opened_bins(block.bins[feature], contexts.bins) for feature in features]
     run_offset = np.append(0, np.cumsum(runs))
     path_offset = np.append(0, np.cumsum(day_kept))[np.append(0, np.cumsum(lengths))[run_offset]]
     known: dict[int, Codes] = {}
@@ -147,7 +147,7 @@ def opened_within(
     frames.append(bytes(2))  # a word that is read and not used behind the last
     sizes = np.array([len(frame) for frame in frames[:-1]])
     joined = np.frombuffer(b"".join(frames), np.uint8)
-    parts, words, packs, size = decoding.parted(joined, sizes, len(features) + 1, len(needed))
+    parts, words, packs, size = decoding.parted(joined, sizes, len(features), len(needed))
     found, day_offset, day = decoding.decoded(
         plain_bytes(packs, size),
         parts,
@@ -165,28 +165,33 @@ def opened_within(
         contexts.parents,
         contexts.centres,
         contexts.code_table,
-        int(parts[decoding.HEADS, decoding.ROWS]) - 1,
+        contexts.bins,
     )
     if not found[0].size:
         return None
-    strata = replace(Strata(*found), even=even)
+    strata = Strata(*found, even=even)
     vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
     return strata
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:
-    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first."""
+    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first.
+
+    Widths, tilts and counts are one table of bytes, counts by the byte, the highest first.
+    """
     begins, numbers = tilts.numbered(strata.starts[feature], strata.ends[feature], strata.tilt[feature])
-    widths = packed(np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8))
-    tilt = packed(numbers.T)
-    counts = packed(strata.counts[feature].T)
-    sizes = len(widths).to_bytes(4, "little") + len(tilt).to_bytes(4, "little")
-    return sizes + widths + tilt + counts
+    widths = np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8)
+    counts = strata.counts[feature].T
+    many = (int(counts.max(initial=0)).bit_length() + 7) // 8
+    planes = [(counts >> (8 * byte)).astype(np.uint8) for byte in range(many - 1, -1, -1)]
+    return packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
 
 
-def _opened_bins(frame: bytes) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
-    first, second = (int.from_bytes(frame[at : at + 4], "little") for at in (0, 4))
-    begins = np.cumsum(unpacked(frame[8 : 8 + first]), axis=0, dtype=np.uint8)
-    numbers = unpacked(frame[8 + first : 8 + first + second]).T.astype(np.int8)
-    starts, ends, tilt = tilts.read(begins.T, numbers)
-    return starts, ends, unpacked(frame[8 + first + second :]).T.astype(np.int64), tilt
+def _opened_bins(frame: bytes, bins: int) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
+    table = unpacked(frame)
+    begins = np.cumsum(table[: bins + 1], axis=0, dtype=np.uint8)
+    starts, ends, tilt = tilts.read(begins.T, table[bins + 1 : 2 * bins + 1].T.view(np.int8))
+    counts = np.zeros((table.shape[1], bins + 1), np.int64)
+    for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
+        counts = counts << 8 | plane.T
+    return starts, ends, counts, tilt

@@ -27,10 +27,6 @@ Unsigned = np.uint64
 #: Parts of a block before those of its features: keys, runs, days.
 HEADS = 3
 
-#: Parts of a feature's bins: widths, tilts, counts.
-BINS = 3
-
-
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
 KIND, PLACE, ROWS, COLUMNS = range(4)
 
@@ -42,30 +38,29 @@ def _size(joined: Bytes, at: int) -> int:
 
 
 @compiled
-def parted(joined: Bytes, sizes: Integers, triples: int, lines: int) -> tuple[Integers, Integers, Bytes, int]:
+def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Integers, Integers, Bytes, int]:
     """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
     of parts, and how large these are plain.
 
-    A block has so many frames of three parts each, then one of one part, then so many frames of words.
+    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words.
     """
-    frames = triples + 1 + lines
+    frames = tables + 2 + lines
     blocks = sizes.size // frames
-    parts, packs = np.empty((blocks * (3 * triples + 1), 4), np.int64), np.empty(joined.size, np.uint8)
+    parts, packs = np.empty((blocks * (HEADS + tables + 1), 4), np.int64), np.empty(joined.size, np.uint8)
     words = np.empty(blocks * lines, np.int64)
     at = to = number = plain = 0
     for frame in range(sizes.size):
         end, turn_of = at + sizes[frame], frame % frames
-        is_triple = turn_of < triples
-        begin, past, head = at, end, TABLE_HEAD if is_triple else LINE_HEAD
-        if turn_of > triples:
-            words[frame // frames * lines + turn_of - triples - 1] = at
-        for turn in range(3 if is_triple else 1 if turn_of == triples else 0):
-            if is_triple:  # the sizes of the first two stand before all three
+        begin, past, head = at, end, LINE_HEAD if turn_of == tables + 1 else TABLE_HEAD
+        if turn_of > tables + 1:
+            words[frame // frames * lines + turn_of - tables - 2] = at
+        for turn in range(HEADS if turn_of == 0 else 1 if turn_of <= tables + 1 else 0):
+            if turn_of == 0:  # the sizes of the first two stand before all three
                 begin = past if turn else at + 8
-                past = begin + _size(joined, at + 4 * turn) if turn < 2 else end
+                past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
             rows = _size(joined, begin + 2)
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
-            parts[number, COLUMNS] = _size(joined, begin + 6) if is_triple else 1
+            parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD else 1
             plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
             given, own = joined[begin + head : past], packs[to : to + past - begin - head]
             for each in range(given.size):
@@ -89,45 +84,22 @@ def touched(chosen: NDArray[np.bool_], place_low: Integers, place_high: Integers
 
 
 @compiled
-def _numbers(plain: Bytes, parts: Integers, per_block: int, heads: int) -> Integers:
-    """The numbers of the first so many parts of every block, whose places become those among the numbers.
-
-    Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones.
-    """
-    size = 0
-    for part in range(parts.shape[0]):
-        if part % per_block < heads:
-            size += parts[part, ROWS] * parts[part, COLUMNS]
-    numbers, to = np.empty(size, np.int64), 0
-    for part in range(parts.shape[0]):
-        if part % per_block >= heads:
-            continue
-        kind, at, own = parts[part, KIND], parts[part, PLACE], parts[part, ROWS] * parts[part, COLUMNS]
-        parts[part, PLACE] = to
-        if kind == 0:
-            for each in range(own):
-                numbers[to + each] = plain[at + each]
-        else:
-            width = 1 << (kind & 3)
-            for each in range(own):
-                found = np.int64(0)
-                for byte in range(width):
-                    found |= np.int64(plain[at + each * width + byte]) << (8 * byte)
-                if kind >= 4 and width < 8 and found >> (8 * width - 1):
-                    found -= np.int64(1) << (8 * width)
-                numbers[to + each] = found
-        to += own
-    return numbers
-
-
-@compiled
-def _number(numbers: Integers, parts: Integers, part: int, row: int, column: int) -> int:
-    return int(numbers[parts[part, PLACE] + row * parts[part, COLUMNS] + column])
+def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> int:
+    """A number of a part. Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones."""
+    kind, at = parts[part, KIND], row * parts[part, COLUMNS] + column
+    if kind == 0:
+        return int(plain[parts[part, PLACE] + at])
+    width, found = 1 << (kind & 3), np.int64(0)
+    for byte in range(width):
+        found |= np.int64(plain[parts[part, PLACE] + at * width + byte]) << (8 * byte)
+    if kind >= 4 and width < 8 and found >> (8 * width - 1):
+        found -= np.int64(1) << (8 * width)
+    return int(found)
 
 
 @compiled
 def _kept(
-    numbers: Integers,
+    plain: Bytes,
     parts: Integers,
     per_block: int,
     place_low: Integers,
@@ -145,15 +117,15 @@ def _kept(
         keys, runs, days = block * per_block, block * per_block + 1, block * per_block + 2
         run = day = 0
         for stratum in range(parts[keys, COLUMNS]):
-            sizes[at, 0] = _number(numbers, parts, keys, 1, stratum)
+            sizes[at, 0] = _number(plain, parts, keys, 1, stratum)
             for each in range(run, run + sizes[at, 0]):
-                place = _number(numbers, parts, runs, 0, each) + place_low[block]
-                first, length = _number(numbers, parts, runs, 1, each), _number(numbers, parts, runs, 2, each)
+                place = _number(plain, parts, runs, 0, each) + place_low[block]
+                first, length = _number(plain, parts, runs, 1, each), _number(plain, parts, runs, 2, each)
                 sizes[at, 1] += length
                 if chosen[place] and first <= last_day and first + length > first_day:
                     sizes[at, 3] = 1
             for each in range(day, day + sizes[at, 1]):
-                sizes[at, 2] += _number(numbers, parts, days, 1, each)
+                sizes[at, 2] += _number(plain, parts, days, 1, each)
             run, day, at = run + sizes[at, 0], day + sizes[at, 1], at + 1
     return sizes
 
@@ -201,15 +173,15 @@ def _next(
     ranks: Unsigned,
     bits: Unsigned,
 ) -> tuple[Unsigned, Unsigned, Unsigned]:
-    """The next rank of a stream, and the number and the place that are left. All of it without a fork."""
+    """The next rank of a stream, and the number and the place that are left; no fork where a word may be due."""
     part = number & ((Unsigned(1) << bits) - Unsigned(1))
     rank = Unsigned(rank_of[before << bits | part])
     share = Unsigned(share_of[before * ranks + rank])
     number = (share >> Unsigned(WORD)) * (number >> bits) + part - (share & Unsigned(FLOOR - 1))
     word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
-    lacks = Unsigned((number < Unsigned(FLOOR)) & (at < past))
-    number = number << lacks * Unsigned(WORD) | word & (Unsigned(0) - lacks)
-    return rank, number, at + (lacks << Unsigned(1))
+    longer, further = number << Unsigned(WORD) | word, at + Unsigned(2)
+    lacks = (number < Unsigned(FLOOR)) & (at < past)
+    return rank, longer if lacks else number, further if lacks else at
 
 
 @compiled
@@ -231,7 +203,7 @@ def _ranked(
     machine code the question whether they count from the end.
     """
     ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
-    follows, last = Unsigned(before > 1), place.size - 1
+    follows, last = Unsigned(255 if before > 1 else 0), place.size - 1
     for row in range(0, place.size if place.size % 4 != 1 else last, 4):
         two, three, four = min(row + 1, last), min(row + 2, last), min(row + 3, last)  # the last again, for company
         past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[two] + 2 * length[two])
@@ -246,20 +218,20 @@ def _ranked(
         found_0, found_1, found_2, found_3 = found[row], found[two], found[three], found[four]
         for path in range(begin, end):
             rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
-            found_0[path], before_0 = rank, first_0 + rank * follows
+            found_0[path], before_0 = rank, first_0 + (rank & follows)
             rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, rank_of, share_of, ranks, of_bits)
-            found_1[path], before_1 = rank, first_1 + rank * follows
+            found_1[path], before_1 = rank, first_1 + (rank & follows)
             rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, rank_of, share_of, ranks, of_bits)
-            found_2[path], before_2 = rank, first_2 + rank * follows
+            found_2[path], before_2 = rank, first_2 + (rank & follows)
             rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
-            found_3[path], before_3 = rank, first_3 + rank * follows
+            found_3[path], before_3 = rank, first_3 + (rank & follows)
     for row in range(last if place.size % 4 == 1 else place.size, place.size):
         past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
         number, at = _begun(joined, Unsigned(place[row]), past)
         follow = first
         for path in range(begin, end):
             rank, number, at = _next(joined, number, at, past, follow, rank_of, share_of, ranks, of_bits)
-            own[path], follow = rank, first + rank * follows
+            own[path], follow = rank, first + (rank & follows)
 
 
 @compiled
@@ -295,12 +267,10 @@ def decoded(
 ) -> tuple[tuple[Any, ...], Integers, Integers]:
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
 
-    A block has HEADS, BINS for each feature, and a part with how many words the streams of every feature have. `words`
-    tells where those begin of the features that are `needed` to find the codes, parents first. What `parts` says is
-    changed on the way.
+    A block has HEADS, a part with the bins of each feature, and one with how many words the streams of every feature
+    have. `words` tells where those begin of the features that are `needed` to find the codes, parents first.
     """
-    numbers = _numbers(plain, parts, per_block, per_block)
-    sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
+    sizes = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
     strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
@@ -334,7 +304,7 @@ def decoded(
         for stratum in range(parts[keys, COLUMNS]):
             for begin in range(to_path, to_path + sizes[seen, 2], LAP):
                 for row in range(needed.size):
-                    length[row] = _number(numbers, parts, lengths, needed[row] * streams + lap, 0)
+                    length[row] = _number(plain, parts, lengths, needed[row] * streams + lap, 0)
                 if sizes[seen, 3]:
                     end = min(begin + LAP, to_path + sizes[seen, 2])
                     _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
@@ -342,29 +312,33 @@ def decoded(
                     at[row] += 2 * length[row]
                 lap += 1
             if sizes[seen, 3]:
-                period[to] = _number(numbers, parts, keys, 0, stratum)
+                period[to] = _number(plain, parts, keys, 0, stratum)
                 for each in range(sizes[seen, 0]):
-                    run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
-                    run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
-                    run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                    run_place[to_run + each] = _number(plain, parts, keys + 1, 0, run + each) + place_low[block]
+                    run_first[to_run + each] = _number(plain, parts, keys + 1, 1, run + each)
+                    run_days[to_run + each] = _number(plain, parts, keys + 1, 2, run + each)
                     for later in range(run_days[to_run + each]):
                         day_of[to_of + later] = run_first[to_run + each] + later
                     to_of += run_days[to_run + each]
                 for each in range(sizes[seen, 1]):
-                    day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
-                    day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
+                    day_rows[to_day + each] = _number(plain, parts, keys + 2, 0, day + each)
+                    day_kept[to_day + each] = _number(plain, parts, keys + 2, 1, day + each)
                 for feature in range(features.size):
-                    own = keys + HEADS + BINS * feature
-                    end = _number(numbers, parts, own, 0, stratum)
+                    own = keys + HEADS + feature
+                    table, columns = parts[own, PLACE] + stratum, parts[own, COLUMNS]
+                    end = int(plain[table])
                     for each in range(bins):
-                        start, shape = end, _number(numbers, parts, own + 1, each, stratum)
-                        end += _number(numbers, parts, own, each + 1, stratum)
+                        start, shape = end, np.int8(plain[table + (bins + 1 + each) * columns])
+                        end += plain[table + (each + 1) * columns]
                         starts[feature, to, each] = start
                         is_cut = shape > STEPS
                         ends[feature, to, each] = start - (start - end >> CUTS[shape - STEPS - 1]) if is_cut else end
                         tilt[feature, to, each] = 0 if is_cut else shape
-                        counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
-                    counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
+                    for each in range(bins + 1):
+                        count = 0
+                        for row in range(2 * bins + 1 + each, parts[own, ROWS], bins + 1):
+                            count = count << 8 | plain[table + row * columns]
+                        counts[feature, to, each] = count
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
                     feature, first, second = needed[row], nobody, nobody
