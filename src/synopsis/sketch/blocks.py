@@ -169,7 +169,7 @@ def opened_within(
     )
     if not found[0].size:
         return None
-    strata = Strata(*found, even=even)
+    strata = Strata(*found, even=even)  # type: ignore[misc]  # all fields but this one
     vars(strata).update(day_offset=day_offset, day=day)  # what it would find out by itself
     return strata
 
