@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,16 @@ from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.streams import Odds
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
 else:
     decoding = Later("synopsis.sketch.decoding")
+
+
+#: How much more streams may take, which need not be opened whole.
+_QUICKER: Final = 1.02
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,6 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
     keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
     runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
     days = packed(np.stack((strata.day_rows, strata.day_kept)))
-    laps = streams.laps(np.diff(strata.path_offset))
-    words, lengths = streams.encoded(contexts.odds, contexts.ranks(strata.codes), laps)
     return Block(
         low,
         int(strata.run_place.max()),
@@ -83,8 +86,17 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
         int(strata.period.max()),
         len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
-        (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words)),
+        _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds),
     )
+
+
+def _closed_paths(ranks: Codes, paths: Integers, odds: Odds) -> tuple[bytes, ...]:
+    """Streams, unless a general compressor makes less of the ranks, as where they repeat, or strata have few paths."""
+    words, lengths = streams.encoded(odds, ranks, streams.laps(paths))
+    in_streams = (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words))
+    in_frames = (b"", *(packed(each) for each in ranks))
+    sizes = [sum(map(len, frames)) for frames in (in_streams, in_frames)]
+    return in_streams if sizes[0] <= _QUICKER * sizes[1] else in_frames
 
 
 def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
@@ -117,6 +129,8 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int]) -> Strata:
 
 def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: Integers) -> Codes:
     """Features x paths: the ranks of these features, given the paths of strata."""
+    if not block.paths[0]:
+        return np.stack([unpacked(block.paths[1 + feature]) for feature in features])
     lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
     words = [np.frombuffer(block.paths[1 + feature], "<u2") for feature in features]
     return streams.decoded(contexts.odds, features, words, lengths[features], streams.laps(paths))

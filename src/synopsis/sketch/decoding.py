@@ -42,19 +42,26 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
     """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
     of parts, and how large these are plain.
 
-    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words.
+    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
+    where that line is empty, of a line each. Lines that are not there are parts without numbers.
     """
-    frames = tables + 2 + lines
+    frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
     blocks = sizes.size // frames
-    parts, packs = np.empty((blocks * (HEADS + tables + 1), 4), np.int64), np.empty(joined.size, np.uint8)
+    parts, packs = np.zeros((blocks * per_block, 4), np.int64), np.empty(joined.size, np.uint8)
     words = np.empty(blocks * lines, np.int64)
-    at = to = number = plain = 0
+    at = to = plain = 0
+    in_streams = True
     for frame in range(sizes.size):
         end, turn_of = at + sizes[frame], frame % frames
-        begin, past, head = at, end, LINE_HEAD if turn_of == tables + 1 else TABLE_HEAD
+        begin, past, head = at, end, TABLE_HEAD if turn_of <= tables else LINE_HEAD
+        if turn_of == tables + 1:
+            in_streams = sizes[frame] > 0
+        many = HEADS if turn_of == 0 else 1
         if turn_of > tables + 1:
             words[frame // frames * lines + turn_of - tables - 2] = at
-        for turn in range(HEADS if turn_of == 0 else 1 if turn_of <= tables + 1 else 0):
+            many = 0 if in_streams else 1
+        number = frame // frames * per_block + (HEADS - 1 + turn_of if turn_of else 0)
+        for turn in range(many if sizes[frame] else 0):
             if turn_of == 0:  # the sizes of the first two stand before all three
                 begin = past if turn else at + 8
                 past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
@@ -267,8 +274,9 @@ def decoded(
 ) -> tuple[tuple[Any, ...], Integers, Integers]:
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, and all days.
 
-    A block has HEADS, a part with the bins of each feature, and one with how many words the streams of every feature
-    have. `words` tells where those begin of the features that are `needed` to find the codes, parents first.
+    A block has HEADS, a part with the bins of each feature, one with how many words the streams of every feature have,
+    and the ranks of the features that are `needed` to find the codes, parents first, where they are not in streams:
+    `words` tells where these begin.
     """
     sizes = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
     strata = runs = days = paths = 0
@@ -296,13 +304,17 @@ def decoded(
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
-        keys, lengths = block * per_block, (block + 1) * per_block - 1
+        keys, lengths = block * per_block, block * per_block + HEADS + features.size
         streams = parts[lengths, ROWS] // parents.shape[0]
-        run = day = lap = 0
+        run = day = path = lap = 0
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
         for stratum in range(parts[keys, COLUMNS]):
-            for begin in range(to_path, to_path + sizes[seen, 2], LAP):
+            for row in range(needed.size if sizes[seen, 3] and not streams else 0):
+                there, ranks = parts[lengths + 1 + row, PLACE] + path, known[row, to_path : to_path + sizes[seen, 2]]
+                for each in range(ranks.size):
+                    ranks[each] = plain[there + each]
+            for begin in range(to_path, to_path + sizes[seen, 2] if streams else to_path, LAP):
                 for row in range(needed.size):
                     length[row] = _number(plain, parts, lengths, needed[row] * streams + lap, 0)
                 if sizes[seen, 3]:
@@ -350,7 +362,8 @@ def decoded(
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to], day_offset[to] = to_run, to_day
-            run, day, seen = run + sizes[seen, 0], day + sizes[seen, 1], seen + 1
+            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
+            seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
         given, found = known[row_of[features[feature]]], codes[feature]
