@@ -49,12 +49,12 @@ def test_all_at_once_is_what_each_is_by_itself(seed, condition):
     one, two = ((0, 1), (1, 2), (2, 0))[seed % 3]
     statistics = asked(one, two)
     estimates = Estimates(Sample(strata, scales, FEATURES, covers, slots=slots), clause)
-    found = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True)
-    if not found:  # somewhere there is no path
+    heard = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True)
+    if heard is None:  # somewhere there is no path
         assert covers.groups == 0 or not estimates.sample.all_heard
         return
-    assert set(found) == set(statistics)
-    for each, (estimate, p95) in found.items():
+    assert set(heard.told) == set(statistics)
+    for each, (estimate, p95) in heard.told.items():
         wanted, interval = by_itself(estimates, each)
         np.testing.assert_allclose(estimate, wanted, rtol=1e-9, atol=1e-12, err_msg=str(each))
         for mine, theirs in zip(p95 or (), interval or (), strict=False):
@@ -66,8 +66,8 @@ def test_what_is_not_asked_for_is_not_told():
     covers = Covers.whole(covered)
     slots = Slots.of(strata, covers)
     statistics = (Statistic("count", (1,)), Statistic("mean", (0,)), Statistic("sum", (2,)), Statistic("std", (0,)))
-    found = tell(statistics, positive(CONDITIONS[1]), scales, FEATURES, strata, covers, slots, False)
-    assert {each: p95 for each, (_, p95) in found.items()} == {statistics[1]: None, statistics[3]: None}
+    heard = tell(statistics, positive(CONDITIONS[1]), scales, FEATURES, strata, covers, slots, False)
+    assert {each: p95 for each, (_, p95) in heard.told.items()} == {statistics[1]: None, statistics[3]: None}
 
 
 def test_without_a_statistic_of_a_feature_there_is_nothing_to_tell():

@@ -47,8 +47,14 @@ def plainly(packed, contexts, features, chosen, first_day, last_day) -> Strata |
 
 @pytest.mark.parametrize("bins", [15, 40])
 @pytest.mark.parametrize("seed", range(6))
-def test_strata_in_scope_are_those_of_opening_block_by_block(seed: int, bins: int) -> None:
+@pytest.mark.parametrize("quicker", [0.0, 1.02, np.inf])
+def test_strata_in_scope_are_those_of_opening_block_by_block(
+    seed: int, bins: int, quicker: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_QUICKER", quicker)  # frames of ranks in all blocks, in some, streams in all
     packed, contexts = world(seed, bins)
+    if quicker != 1.02:
+        assert all(bool(block.paths[0]) == (quicker > 1.0) for block in packed)
     random = np.random.default_rng(seed)
     for features in ((0,), (3, 1), (0, 1, 2, 3)):
         for span in (ALL_TIME, (10, 40), (-70_000, -69_990)):

@@ -165,7 +165,7 @@ def _square(
         if part.size and part[path] < 1.0:
             size = weight[each] * np.sqrt(1.0 / part[path] - 1.0)
             hours, hours_square = hours + size, hours_square + size * (mean * mean)
-        if once.size:
+        if once.size and once[each] != 0.0:  # of most paths it is settled
             both += weight[each] * (twice[each] * influence[each])
             apart += weight[each] * (once[each] * np.sqrt(noise[each]))
         for cut in range(moved.size):
@@ -500,17 +500,19 @@ def of_pair(
         if not total > 0.0:
             continue
         middle = (average_x[group], average_y[group], found[6, group], found[7, group])
+        # Parts of one, for a product takes a fraction of what a quotient does.
+        each, of_x, of_y, of_xx, of_yy = 1.0 / total, 1.0 / np.sqrt(one), 1.0 / np.sqrt(two), 1.0 / one, 1.0 / two
         for path in range(live[group], live[group + 1]):
             present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
             if not present:
                 continue
             if np.isnan(r):
-                influence[path] = TAILS * (x * y - covariance) / total
-                noise[path] = (vx * y * y + vy * x * x + vx * vy) / total**2
+                influence[path] = TAILS * (x * y - covariance) * each
+                noise[path] = (vx * y * y + vy * x * x + vx * vy) * (each * each)
             else:
-                x, y, vx, vy = x / np.sqrt(one), y / np.sqrt(two), vx / one, vy / two
-                influence[path] = (x * y - r * (x * x + vx + y * y + vy) / 2) / total
-                noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) / total**2
+                x, y, vx, vy = x * of_x, y * of_y, vx * of_xx, vy * of_yy
+                influence[path] = (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
+                noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * (each * each)
         usual = one * two / total**2 if np.isnan(r) else (1.0 - r * r) ** 2 / total**2
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)

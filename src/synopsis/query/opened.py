@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
+from synopsis.query.regions import Region
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
@@ -29,6 +30,9 @@ DAY: Final = Bucket.parse("1d")
 
 #: Days in any span of time.
 _MOST_DAYS: Final = 1 << 40
+
+#: Regions whose places are remembered, a byte each: together they take as much as the positions of half the places.
+_REMEMBERED: Final = 8
 
 #: Days that local time may be away from UTC, and clocks that are set back may reach beyond.
 _ZONES_REACH: Final = 3
@@ -121,10 +125,31 @@ def _where(summary: Summary, layout: Layout, scope: Scope) -> tuple[NDArray[np.b
 
 
 def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
-    """Which places are in scope. Cost: a pass over the places for every geohash and shape."""
-    latitude, longitude = summary.latitude, summary.longitude
-    found = [] if scope.prefixes is None else [geohash.within(scope.prefixes, latitude, longitude)]
-    found += [shape.holds(latitude, longitude) for shape in scope.shapes]
+    """Which places are in scope."""
+    return _held(_Places(summary.latitude, summary.longitude), scope.prefixes, scope.shapes)
+
+
+class _Places:
+    """The positions of a summary's places, equal only to themselves."""
+
+    __slots__ = ("latitude", "longitude")
+
+    def __init__(self, latitude: Floats, longitude: Floats) -> None:
+        self.latitude, self.longitude = latitude, longitude
+
+    def __hash__(self) -> int:
+        return id(self.latitude)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Places) and other.latitude is self.latitude and other.longitude is self.longitude
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _held(places: _Places, prefixes: tuple[str, ...] | None, shapes: tuple[Region, ...]) -> NDArray[np.bool_]:
+    """Which places lie in all of these. Cost: a pass over the places for every geohash and shape, the first time."""
+    latitude, longitude = places.latitude, places.longitude
+    found = [] if prefixes is None else [geohash.within(prefixes, latitude, longitude)]
+    found += [shape.holds(latitude, longitude) for shape in shapes]
     return reduce(np.logical_and, found) if found else np.ones(latitude.size, np.bool_)
 
 

@@ -89,7 +89,10 @@ def _bundles(summary: Summary, layout: Layout, asked: Plan) -> Iterator[_Bundle]
         size += keys.shape[1]
         _check_size(size)
         if len(parts) == 1 and not any(isinstance(key, Binned) for key in asked.groups):
-            parts[0].pieces.expect(asked.statistics)
+            known = parts[0].pieces.at_once(asked.statistics)
+            if known is not None:
+                yield _Bundle(keys, known)
+                continue
         # What is known of a feature's rows tells their number as well.
         order = sorted(asked.statistics, key=lambda each: not each.features)
         yield _Bundle(keys, {each: several.statistic(parts, keys.shape[1], each) for each in order})

@@ -77,11 +77,19 @@ class Pieces:
         self._known: dict[int, Numbers] = {}
         self._told: dict[Statistic, Told] = {}
 
-    def expect(self, asked: tuple[Statistic, ...]) -> None:
-        """Find out all at once what can be, of statistics that will be asked for."""
+    def at_once(self, asked: tuple[Statistic, ...]) -> dict[Statistic, Values] | None:
+        """All these statistics at once, where that can be; else as much is found out as can be for each by itself."""
         scoped, opened = self.scoped, self.scoped.opened
         own = (opened.summary.scales, opened.features, scoped.kept, scoped.covers, scoped.slots)
-        self._told = tell(asked, positive(self._condition), *own, not opened.is_beyond_paths)
+        heard = tell(asked, positive(self._condition), *own, not opened.is_beyond_paths)
+        if heard is None:
+            return None
+        if self.groups == 1 and len(heard.topic.statistics) == len(asked):
+            known = self.selection.values(heard.topic.feature).known
+            if known is not None and known[1].size:
+                return heard.settled(*known)
+        self._told = heard.told
+        return None
 
     @property
     def groups(self) -> int:

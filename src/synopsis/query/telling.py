@@ -14,9 +14,11 @@ import numpy as np
 from synopsis.query import bins
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
+from synopsis.query.histograms import Sides
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
 from synopsis.query.programs import leaves_of, program_of, steps_of
 from synopsis.query.sampled import NOWHERE, Same
+from synopsis.query.values import Values
 from synopsis.sketch import stretches
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import TOTALS, MassAxis
@@ -26,9 +28,9 @@ from synopsis.sketch.strata import Flags, Strata
 from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
-    from synopsis.query import told
+    from synopsis.query import arrangements, settled, told
 else:
-    told = Later("synopsis.query.told")
+    told, settled, arrangements = (Later(f"synopsis.query.{name}") for name in ("told", "settled", "arrangements"))
 
 Told = tuple[Floats, tuple[Floats, Floats] | None]  #: estimates, and intervals at 95% where there are any
 
@@ -45,6 +47,8 @@ class Topic(NamedTuple):
     other: int  #: the feature that it correlates with; -1 where that is not asked for
     wanted: Flags
     shares: Floats | None  #: of quantiles; none where a correlation is not asked for either
+    settling: Integers  #: statistics x what `settled` has to know
+    shares_of: Floats  #: statistics: the share of each that is a quantile
 
 
 @lru_cache(maxsize=512)
@@ -67,7 +71,24 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     statistics, ranks = (*own, *counts, *(() if pair is None else (pair,))), list(dict.fromkeys(shares))
     positions = tuple(_position(each, ranks) for each in statistics)
     shown = np.array(ranks, np.float64) if ranks or pair is not None else None
-    return Topic(feature, statistics, positions, other, wanted, shown)
+    settling = np.array([(at, *_settling(each)) for each, at in zip(statistics, positions, strict=True)], np.int64)
+    shares_of = np.array([np.nan if each.share is None else each.share for each in statistics], np.float64)
+    return Topic(feature, statistics, positions, other, wanted, shown, settling, shares_of)
+
+
+def _settling(asked: Statistic) -> tuple[int, int, int]:
+    """Of which kind a statistic is, and which facts bound it from below and above."""
+    ends = {
+        "sum": (arrangements.SUM, arrangements.SUM),
+        "mean": (arrangements.MEAN, arrangements.MEAN),
+        "min": (arrangements.BEST, arrangements.WORST),
+        "max": (arrangements.WORST, arrangements.BEST),
+    }
+    if asked.function in ends:
+        return settled.BOUNDED, *ends[asked.function]
+    if asked.function == "count":
+        return settled.WHOLE_ROWS if asked.rounded else settled.ROWS, -1, -1
+    return settled.QUANTILE if asked.function == "quantile" else settled.GUESSED, -1, -1
 
 
 def _share(asked: Statistic) -> float | None:
@@ -161,6 +182,31 @@ def _ends(ranges: Ranges) -> tuple[float, float]:
     return (ranges[0][0], ranges[-1][1]) if ranges else (-np.inf, np.inf)
 
 
+class Heard(NamedTuple):
+    """What paths tell of a topic."""
+
+    topic: Topic
+    found: Floats  #: statistics x (estimate, low, high at 95%) x groups, where `told` puts them
+    likely: bool  #: whether there are intervals
+
+    @property
+    def told(self) -> dict[Statistic, Told]:
+        """The same by statistic."""
+        each = zip(self.topic.statistics, self.topic.positions, strict=True)
+        return {asked: _told(self.found[at], self.likely and asked.function not in _ENDS) for asked, at in each}
+
+    def settled(self, rows: Floats, facts: Floats, sides: Sides) -> dict[Statistic, Values]:
+        """All statistics of one group, with what exact counts tell of them."""
+        topic = self.topic
+        found, promised = settled.settled(topic.settling, self.found, topic.shares_of, rows, facts, *sides)
+        values = {}
+        for at, asked in enumerate(topic.statistics):
+            numbers = found[at, :3].astype(np.int64) if asked.function == "count" and asked.rounded else found[at]
+            ends = (numbers[:1], numbers[1:2], numbers[2:3])
+            values[asked] = Values(*ends, promised[at : at + 1], found[at : at + 1, 3:])
+        return values
+
+
 def tell(
     asked: tuple[Statistic, ...],
     clause: Clause,
@@ -170,14 +216,14 @@ def tell(
     covers: Covers,
     slots: Slots,
     likely: bool,
-) -> dict[Statistic, Told]:
+) -> Heard | None:
     """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
 
     Nothing where one of the groups has no path at all. Cost: that of each statistic by itself, without the calls.
     """
     topic = topic_of(asked)
     if topic is None:
-        return {}
+        return None
     same, place = Same(scales), strata.shared_place
     given: tuple[Any, ...] = (
         *_clause(same, clause, topic.feature, topic.other),
@@ -190,11 +236,8 @@ def tell(
         *(slots.offset, slots.paths, slots.days_cut),
         *(strata.stretches, strata.stretch_offset, *levels_of(same, strata.stretching)),
     )
-    heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
-    if not heard:
-        return {}
-    each = zip(topic.statistics, topic.positions, strict=True)
-    return {asked: _told(found[at], likely and asked.function not in _ENDS) for asked, at in each}
+    is_heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
+    return Heard(topic, found, likely) if is_heard else None
 
 
 def _position(asked: Statistic, shares: list[float | None]) -> int:

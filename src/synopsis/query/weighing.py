@@ -353,11 +353,14 @@ def _openness(steps: Integers, tables: Floats, rows: Integers, codes: Codes, who
     p, a, j = np.empty(steps.size), np.empty(steps.size), np.empty(steps.size)
     for path in range(whole.shape[1]):
         column, stratum, top = whole[1, path], whole[2, path], 0
+        if real[1, path] == 1.0:  # all of it is settled, as it is of most
+            real[3, path], real[4, path] = 0.0, 0.0
+            continue
         for step in steps:
             if step >= 0:
                 share = tables[step, stratum, codes[rows[step], column]]
                 share = min(max(share, 0.0), 1.0)
-                p[top], a[top], j[top] = share, np.sqrt(share * (1.0 - share)), 0.0
+                p[top], a[top], j[top] = share, np.sqrt(share * (1.0 - share)) if 0.0 < share < 1.0 else 0.0, 0.0
                 top += 1
                 continue
             parts = (-step - 1) >> 1

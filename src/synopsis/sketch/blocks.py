@@ -7,8 +7,8 @@ and to the paths of those strata that are in scope; only the frames of the featu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,17 @@ from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import packed, plain_bytes, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.streams import Odds
 from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
 else:
     decoding = Later("synopsis.sketch.decoding")
+
+
+#: How much more streams may take, which need not be opened whole.
+_QUICKER: Final = 1.02
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,9 @@ class Block:
     period_high: int
     head: bytes  #: keys, runs and days
     bins: tuple[bytes, ...]  #: a frame a feature
-    #: A frame with the words that streams have, features x streams; then words, a feature each.
-    paths: tuple[bytes, ...]
+    paths: tuple[
+        bytes, ...
+    ]  #: a frame with the words that streams have, features x streams; then words, a feature each
     stretches: tuple[bytes, ...] = ()  #: a frame a feature, where they are kept
 
     @property
@@ -75,8 +81,6 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
     keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
     runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
     days = packed(np.stack((strata.day_rows, strata.day_kept)))
-    laps = streams.laps(np.diff(strata.path_offset))
-    words, lengths = streams.encoded(contexts.odds, contexts.ranks(strata.codes), laps)
     return Block(
         low,
         int(strata.run_place.max()),
@@ -84,9 +88,18 @@ def closed(strata: Strata, contexts: Contexts) -> Block:
         int(strata.period.max()),
         len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
-        (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words)),
+        _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds),
         tuple(map(stretches.closed, strata.stretches)) if strata.stretching is not None else (),
     )
+
+
+def _closed_paths(ranks: Codes, paths: Integers, odds: Odds) -> tuple[bytes, ...]:
+    """Streams, unless a general compressor makes less of the ranks, as where they repeat, or strata have few paths."""
+    words, lengths = streams.encoded(odds, ranks, streams.laps(paths))
+    in_streams = (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words))
+    in_frames = (b"", *(packed(each) for each in ranks))
+    sizes = [sum(map(len, frames)) for frames in (in_streams, in_frames)]
+    return in_streams if sizes[0] <= _QUICKER * sizes[1] else in_frames
 
 
 def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching: Stretching | None = None) -> Strata:
@@ -94,7 +107,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching
     (period, runs), (place, first, lengths), (day_rows, day_kept) = (
         unpacked(head).astype(np.int64) for head in block._heads
     )
-    bins = [_opened_bins(block.bins[feature]) for feature in features]
+    bins = [_opened_bins(block.bins[feature], contexts.bins) for feature in features]
     run_offset = np.append(0, np.cumsum(runs))
     path_offset = np.append(0, np.cumsum(day_kept))[np.append(0, np.cumsum(lengths))[run_offset]]
     known: dict[int, Codes] = {}
@@ -122,6 +135,8 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching
 
 def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: Integers) -> Codes:
     """Features x paths: the ranks of these features, given the paths of strata."""
+    if not block.paths[0]:
+        return np.stack([unpacked(block.paths[1 + feature]) for feature in features])
     lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
     words = [np.frombuffer(block.paths[1 + feature], "<u2") for feature in features]
     return streams.decoded(contexts.odds, features, words, lengths[features], streams.laps(paths))
@@ -154,8 +169,8 @@ def opened_within(
     frames.append(bytes(2))  # a word that is read and not used behind the last
     sizes = np.array([len(frame) for frame in frames[:-1]])
     joined = np.frombuffer(b"".join(frames), np.uint8)
-    singles = 1 + (len(features) if stretching else 0)
-    parts, words, packs, size = decoding.parted(joined, sizes, len(features) + 1, singles, len(needed))
+    tables = len(features) * (2 if stretching else 1)
+    parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
     found, day_offset, day, stretch_offset = decoding.decoded(
         plain_bytes(packs, size),
         parts,
@@ -173,30 +188,35 @@ def opened_within(
         contexts.parents,
         contexts.centres,
         contexts.code_table,
-        int(parts[decoding.HEADS, decoding.ROWS]) - 1,
+        contexts.bins,
         stretching.days if stretching else 0,
     )
     if not found[0].size:
         return None
-    strata = replace(Strata(*found), even=even, stretching=stretching)
+    strata = Strata(*found, stretching, even)
     # What it would find out by itself.
     vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
     return strata
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:
-    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first."""
+    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first.
+
+    Widths, tilts and counts are one table of bytes, counts by the byte, the highest first.
+    """
     begins, numbers = tilts.numbered(strata.starts[feature], strata.ends[feature], strata.tilt[feature])
-    widths = packed(np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8))
-    tilt = packed(numbers.T)
-    counts = packed(strata.counts[feature].T)
-    sizes = len(widths).to_bytes(4, "little") + len(tilt).to_bytes(4, "little")
-    return sizes + widths + tilt + counts
+    widths = np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8)
+    counts = strata.counts[feature].T
+    many = (int(counts.max(initial=0)).bit_length() + 7) // 8
+    planes = [(counts >> (8 * byte)).astype(np.uint8) for byte in range(many - 1, -1, -1)]
+    return packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
 
 
-def _opened_bins(frame: bytes) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
-    first, second = (int.from_bytes(frame[at : at + 4], "little") for at in (0, 4))
-    begins = np.cumsum(unpacked(frame[8 : 8 + first]), axis=0, dtype=np.uint8)
-    numbers = unpacked(frame[8 + first : 8 + first + second]).T.astype(np.int8)
-    starts, ends, tilt = tilts.read(begins.T, numbers)
-    return starts, ends, unpacked(frame[8 + first + second :]).T.astype(np.int64), tilt
+def _opened_bins(frame: bytes, bins: int) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
+    table = unpacked(frame)
+    begins = np.cumsum(table[: bins + 1], axis=0, dtype=np.uint8)
+    starts, ends, tilt = tilts.read(begins.T, table[bins + 1 : 2 * bins + 1].T.view(np.int8))
+    counts = np.zeros((table.shape[1], bins + 1), np.int64)
+    for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
+        counts = counts << 8 | plane.T
+    return starts, ends, counts, tilt

@@ -73,6 +73,11 @@ class Contexts:
         """Bytes of all arrays."""
         return self.parents.nbytes + self.centres.nbytes + self.odds.nbytes
 
+    @property
+    def bins(self) -> int:
+        """How many bins a feature has at most."""
+        return int(self.odds.levels.shape[2]) - 1
+
     def same(self, other: Contexts) -> bool:
         """Whether both make the same of codes."""
         pairs = ((self.parents, other.parents), (self.centres, other.centres), (self.odds.levels, other.odds.levels))

@@ -28,10 +28,6 @@ Unsigned = np.uint64
 #: Parts of a block before those of its features: keys, runs, days.
 HEADS = 3
 
-#: Parts of a feature's bins: widths, tilts, counts.
-BINS = 3
-
-
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
 KIND, PLACE, ROWS, COLUMNS = range(4)
 
@@ -43,34 +39,36 @@ def _size(joined: Bytes, at: int) -> int:
 
 
 @compiled
-def parted(
-    joined: Bytes, sizes: Integers, triples: int, singles: int, lines: int
-) -> tuple[Integers, Integers, Bytes, int]:
+def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Integers, Integers, Bytes, int]:
     """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
     of parts, and how large these are plain.
 
-    A block has so many frames of three parts each, then some of one part, then so many frames of words.
+    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
+    where that line is empty, of a line each. Lines that are not there are parts without numbers.
     """
-    frames = triples + singles + lines
+    frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
     blocks = sizes.size // frames
-    parts, packs = np.empty((blocks * (3 * triples + singles), 4), np.int64), np.empty(joined.size, np.uint8)
+    parts, packs = np.zeros((blocks * per_block, 4), np.int64), np.empty(joined.size, np.uint8)
     words = np.empty(blocks * lines, np.int64)
-    at = to = number = plain = 0
+    at = to = plain = 0
+    in_streams = True
     for frame in range(sizes.size):
         end, turn_of = at + sizes[frame], frame % frames
-        is_triple, is_words = turn_of < triples, turn_of >= triples + singles
-        begin, past = at, end
-        is_table = is_triple or (not is_words and joined[at + 1] == 2)  # axes
-        head = TABLE_HEAD if is_table else LINE_HEAD
-        if is_words:
-            words[frame // frames * lines + turn_of - triples - singles] = at
-        for turn in range(3 if is_triple else 0 if is_words else 1):
-            if is_triple:  # the sizes of the first two stand before all three
+        begin, past, head = at, end, TABLE_HEAD if turn_of <= tables else LINE_HEAD
+        if turn_of == tables + 1:
+            in_streams = sizes[frame] > 0
+        many = HEADS if turn_of == 0 else 1
+        if turn_of > tables + 1:
+            words[frame // frames * lines + turn_of - tables - 2] = at
+            many = 0 if in_streams else 1
+        number = frame // frames * per_block + (HEADS - 1 + turn_of if turn_of else 0)
+        for turn in range(many if sizes[frame] else 0):
+            if turn_of == 0:  # the sizes of the first two stand before all three
                 begin = past if turn else at + 8
-                past = begin + _size(joined, at + 4 * turn) if turn < 2 else end
+                past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
             rows = _size(joined, begin + 2)
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
-            parts[number, COLUMNS] = _size(joined, begin + 6) if is_table else 1
+            parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD else 1
             plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
             given, own = joined[begin + head : past], packs[to : to + past - begin - head]
             for each in range(given.size):
@@ -94,45 +92,22 @@ def touched(chosen: NDArray[np.bool_], place_low: Integers, place_high: Integers
 
 
 @compiled
-def _numbers(plain: Bytes, parts: Integers, per_block: int, heads: int) -> Integers:
-    """The numbers of the first so many parts of every block, whose places become those among the numbers.
-
-    Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones.
-    """
-    size = 0
-    for part in range(parts.shape[0]):
-        if part % per_block < heads:
-            size += parts[part, ROWS] * parts[part, COLUMNS]
-    numbers, to = np.empty(size, np.int64), 0
-    for part in range(parts.shape[0]):
-        if part % per_block >= heads:
-            continue
-        kind, at, own = parts[part, KIND], parts[part, PLACE], parts[part, ROWS] * parts[part, COLUMNS]
-        parts[part, PLACE] = to
-        if kind == 0:
-            for each in range(own):
-                numbers[to + each] = plain[at + each]
-        else:
-            width = 1 << (kind & 3)
-            for each in range(own):
-                found = np.int64(0)
-                for byte in range(width):
-                    found |= np.int64(plain[at + each * width + byte]) << (8 * byte)
-                if kind >= 4 and width < 8 and found >> (8 * width - 1):
-                    found -= np.int64(1) << (8 * width)
-                numbers[to + each] = found
-        to += own
-    return numbers
-
-
-@compiled
-def _number(numbers: Integers, parts: Integers, part: int, row: int, column: int) -> int:
-    return int(numbers[parts[part, PLACE] + row * parts[part, COLUMNS] + column])
+def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> int:
+    """A number of a part. Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones."""
+    kind, at = parts[part, KIND], row * parts[part, COLUMNS] + column
+    if kind == 0:
+        return int(plain[parts[part, PLACE] + at])
+    width, found = 1 << (kind & 3), np.int64(0)
+    for byte in range(width):
+        found |= np.int64(plain[parts[part, PLACE] + at * width + byte]) << (8 * byte)
+    if kind >= 4 and width < 8 and found >> (8 * width - 1):
+        found -= np.int64(1) << (8 * width)
+    return int(found)
 
 
 @compiled
 def _kept(
-    numbers: Integers,
+    plain: Bytes,
     parts: Integers,
     per_block: int,
     place_low: Integers,
@@ -150,22 +125,22 @@ def _kept(
         keys, runs, days = block * per_block, block * per_block + 1, block * per_block + 2
         run = day = 0
         for stratum in range(parts[keys, COLUMNS]):
-            sizes[at, 0] = _number(numbers, parts, keys, 1, stratum)
+            sizes[at, 0] = _number(plain, parts, keys, 1, stratum)
             for each in range(run, run + sizes[at, 0]):
-                place = _number(numbers, parts, runs, 0, each) + place_low[block]
-                first, length = _number(numbers, parts, runs, 1, each), _number(numbers, parts, runs, 2, each)
+                place = _number(plain, parts, runs, 0, each) + place_low[block]
+                first, length = _number(plain, parts, runs, 1, each), _number(plain, parts, runs, 2, each)
                 sizes[at, 1] += length
                 if chosen[place] and first <= last_day and first + length > first_day:
                     sizes[at, 3] = 1
             for each in range(day, day + sizes[at, 1]):
-                sizes[at, 2] += _number(numbers, parts, days, 1, each)
+                sizes[at, 2] += _number(plain, parts, days, 1, each)
             run, day, at = run + sizes[at, 0], day + sizes[at, 1], at + 1
     return sizes
 
 
 @compiled
 def _stretched(
-    numbers: Integers, parts: Integers, runs: int, first: int, many: int, days: int, offset: Integers, to: int
+    plain: Bytes, parts: Integers, runs: int, first: int, many: int, days: int, offset: Integers, to: int
 ) -> int:
     """Where among the days of a stratum its stretches begin, written down from `to` on; one past the last.
 
@@ -173,8 +148,8 @@ def _stretched(
     """
     begin, place, last = 0, -1, 0
     for run in range(first, first + many):
-        own, day = _number(numbers, parts, runs, 0, run), _number(numbers, parts, runs, 1, run)
-        length = _number(numbers, parts, runs, 2, run)
+        own, day = _number(plain, parts, runs, 0, run), _number(plain, parts, runs, 1, run)
+        length = _number(plain, parts, runs, 2, run)
         for each in range(length):
             number = (day + each) // days
             if own != place or number != last:
@@ -186,28 +161,29 @@ def _stretched(
 
 
 @compiled
-def _stretches(numbers: Integers, parts: Integers, runs: int, first: int, many: int, days: int) -> int:
+def _stretches(plain: Bytes, parts: Integers, runs: int, first: int, many: int, days: int) -> int:
     """How many stretches a stratum has."""
     found, place, last = 0, -1, 0
     for run in range(first, first + many):
-        own = _number(numbers, parts, runs, 0, run)
-        begin = _number(numbers, parts, runs, 1, run) // days
-        end = (_number(numbers, parts, runs, 1, run) + _number(numbers, parts, runs, 2, run) - 1) // days
+        own = _number(plain, parts, runs, 0, run)
+        begin = _number(plain, parts, runs, 1, run) // days
+        end = (_number(plain, parts, runs, 1, run) + _number(plain, parts, runs, 2, run) - 1) // days
         found += end - begin + (own != place or begin != last)
         place, last = own, end
     return found
 
 
 @compiled
-def _facts(numbers: Integers, parts: Integers, part: int, first: int, found: Integers, begin: int, end: int) -> None:
+def _facts(plain: Bytes, parts: Integers, part: int, first: int, found: Integers, begin: int, end: int) -> None:
     """What is kept of some stretches of a feature, from the first of the block on, as `stretches.opened` has it."""
-    row = 0
+    at, row = parts[part, PLACE] + first - begin, 0
     for fact in range(FACTS):
         for each in range(begin, end):
             found[fact, each] = 0
         for plane in range(PLANES[fact]):
+            own = at + row * parts[part, COLUMNS]
             for each in range(begin, end):
-                found[fact, each] |= _number(numbers, parts, part, row, first + each - begin) << 8 * plane
+                found[fact, each] |= np.int64(plain[own + each]) << 8 * plane
             row += 1
         for each in range(begin, end):
             found[fact, each] = (found[fact, each] >> 1) ^ -(found[fact, each] & 1)
@@ -256,15 +232,15 @@ def _next(
     ranks: Unsigned,
     bits: Unsigned,
 ) -> tuple[Unsigned, Unsigned, Unsigned]:
-    """The next rank of a stream, and the number and the place that are left. All of it without a fork."""
+    """The next rank of a stream, and the number and the place that are left; no fork where a word may be due."""
     part = number & ((Unsigned(1) << bits) - Unsigned(1))
     rank = Unsigned(rank_of[before << bits | part])
     share = Unsigned(share_of[before * ranks + rank])
     number = (share >> Unsigned(WORD)) * (number >> bits) + part - (share & Unsigned(FLOOR - 1))
     word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
-    lacks = Unsigned((number < Unsigned(FLOOR)) & (at < past))
-    number = number << lacks * Unsigned(WORD) | word & (Unsigned(0) - lacks)
-    return rank, number, at + (lacks << Unsigned(1))
+    longer, further = number << Unsigned(WORD) | word, at + Unsigned(2)
+    lacks = (number < Unsigned(FLOOR)) & (at < past)
+    return rank, longer if lacks else number, further if lacks else at
 
 
 @compiled
@@ -286,7 +262,7 @@ def _ranked(
     machine code the question whether they count from the end.
     """
     ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
-    follows, last = Unsigned(before > 1), place.size - 1
+    follows, last = Unsigned(255 if before > 1 else 0), place.size - 1
     for row in range(0, place.size if place.size % 4 != 1 else last, 4):
         two, three, four = min(row + 1, last), min(row + 2, last), min(row + 3, last)  # the last again, for company
         past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[two] + 2 * length[two])
@@ -301,20 +277,20 @@ def _ranked(
         found_0, found_1, found_2, found_3 = found[row], found[two], found[three], found[four]
         for path in range(begin, end):
             rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
-            found_0[path], before_0 = rank, first_0 + rank * follows
+            found_0[path], before_0 = rank, first_0 + (rank & follows)
             rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, rank_of, share_of, ranks, of_bits)
-            found_1[path], before_1 = rank, first_1 + rank * follows
+            found_1[path], before_1 = rank, first_1 + (rank & follows)
             rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, rank_of, share_of, ranks, of_bits)
-            found_2[path], before_2 = rank, first_2 + rank * follows
+            found_2[path], before_2 = rank, first_2 + (rank & follows)
             rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
-            found_3[path], before_3 = rank, first_3 + rank * follows
+            found_3[path], before_3 = rank, first_3 + (rank & follows)
     for row in range(last if place.size % 4 == 1 else place.size, place.size):
         past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
         number, at = _begun(joined, Unsigned(place[row]), past)
         follow = first
         for path in range(begin, end):
             rank, number, at = _next(joined, number, at, past, follow, rank_of, share_of, ranks, of_bits)
-            own[path], follow = rank, first + rank * follows
+            own[path], follow = rank, first + (rank & follows)
 
 
 @compiled
@@ -352,12 +328,11 @@ def decoded(
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, and where
     stretches begin.
 
-    A block has HEADS, BINS for each feature, the stretches of each if they have any length, and a part with how many
-    words the streams of every feature have. `words` tells where those begin of the features that are `needed` to find
-    the codes, parents first. What `parts` says is changed on the way.
+    A block has HEADS, a part with the bins of each feature, one with the stretches of each if they have any length, one
+    with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the codes, parents first, where they are not in streams:
+    `words` tells where these begin.
     """
-    numbers = _numbers(plain, parts, per_block, per_block)
-    sizes = _kept(numbers, parts, per_block, place_low, chosen, first_day, last_day)
+    sizes = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
     strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
@@ -365,6 +340,7 @@ def decoded(
             days, paths = days + sizes[each, 1], paths + sizes[each, 2]
     most, stretched = days if stretch_days else 0, 0
     stretches, stretch_offset = np.empty((features.size, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
+    tables = features.size * (2 if stretch_days else 1)
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
@@ -385,15 +361,19 @@ def decoded(
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
-        keys, lengths = block * per_block, (block + 1) * per_block - 1
+        keys, lengths = block * per_block, block * per_block + HEADS + tables
         streams = parts[lengths, ROWS] // parents.shape[0]
-        run = day = lap = stretch = 0
+        run = day = path = lap = stretch = 0
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
         for stratum in range(parts[keys, COLUMNS]):
-            for begin in range(to_path, to_path + sizes[seen, 2], LAP):
+            for row in range(needed.size if sizes[seen, 3] and not streams else 0):
+                there, ranks = parts[lengths + 1 + row, PLACE] + path, known[row, to_path : to_path + sizes[seen, 2]]
+                for each in range(ranks.size):
+                    ranks[each] = plain[there + each]
+            for begin in range(to_path, to_path + sizes[seen, 2] if streams else to_path, LAP):
                 for row in range(needed.size):
-                    length[row] = _number(numbers, parts, lengths, needed[row] * streams + lap, 0)
+                    length[row] = _number(plain, parts, lengths, needed[row] * streams + lap, 0)
                 if sizes[seen, 3]:
                     end = min(begin + LAP, to_path + sizes[seen, 2])
                     _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
@@ -401,29 +381,33 @@ def decoded(
                     at[row] += 2 * length[row]
                 lap += 1
             if sizes[seen, 3]:
-                period[to] = _number(numbers, parts, keys, 0, stratum)
+                period[to] = _number(plain, parts, keys, 0, stratum)
                 for each in range(sizes[seen, 0]):
-                    run_place[to_run + each] = _number(numbers, parts, keys + 1, 0, run + each) + place_low[block]
-                    run_first[to_run + each] = _number(numbers, parts, keys + 1, 1, run + each)
-                    run_days[to_run + each] = _number(numbers, parts, keys + 1, 2, run + each)
+                    run_place[to_run + each] = _number(plain, parts, keys + 1, 0, run + each) + place_low[block]
+                    run_first[to_run + each] = _number(plain, parts, keys + 1, 1, run + each)
+                    run_days[to_run + each] = _number(plain, parts, keys + 1, 2, run + each)
                     for later in range(run_days[to_run + each]):
                         day_of[to_of + later] = run_first[to_run + each] + later
                     to_of += run_days[to_run + each]
                 for each in range(sizes[seen, 1]):
-                    day_rows[to_day + each] = _number(numbers, parts, keys + 2, 0, day + each)
-                    day_kept[to_day + each] = _number(numbers, parts, keys + 2, 1, day + each)
+                    day_rows[to_day + each] = _number(plain, parts, keys + 2, 0, day + each)
+                    day_kept[to_day + each] = _number(plain, parts, keys + 2, 1, day + each)
                 for feature in range(features.size):
-                    own = keys + HEADS + BINS * feature
-                    end = _number(numbers, parts, own, 0, stratum)
+                    own = keys + HEADS + feature
+                    table, columns = parts[own, PLACE] + stratum, parts[own, COLUMNS]
+                    end = int(plain[table])
                     for each in range(bins):
-                        start, shape = end, _number(numbers, parts, own + 1, each, stratum)
-                        end += _number(numbers, parts, own, each + 1, stratum)
+                        start, shape = end, np.int8(plain[table + (bins + 1 + each) * columns])
+                        end += plain[table + (each + 1) * columns]
                         starts[feature, to, each] = start
                         is_cut = shape > STEPS
                         ends[feature, to, each] = start - (start - end >> CUTS[shape - STEPS - 1]) if is_cut else end
                         tilt[feature, to, each] = 0 if is_cut else shape
-                        counts[feature, to, each] = _number(numbers, parts, own + 2, each, stratum)
-                    counts[feature, to, bins] = _number(numbers, parts, own + 2, bins, stratum)
+                    for each in range(bins + 1):
+                        count = 0
+                        for row in range(2 * bins + 1 + each, parts[own, ROWS], bins + 1):
+                            count = count << 8 | plain[table + row * columns]
+                        counts[feature, to, each] = count
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
                     feature, first, second = needed[row], nobody, nobody
@@ -434,19 +418,20 @@ def decoded(
                     _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
                 if stretch_days:
                     own_runs = (keys + 1, run, sizes[seen, 0])
-                    until = _stretched(numbers, parts, *own_runs, stretch_days, stretch_offset, stretched)
+                    until = _stretched(plain, parts, *own_runs, stretch_days, stretch_offset, stretched)
                     for each in range(stretched, until):
                         stretch_offset[each] += to_day
                     for feature in range(features.size):
-                        own, found = keys + HEADS + BINS * features.size + feature, stretches[feature]
-                        _facts(numbers, parts, own, stretch, found, stretched, until)
+                        own, found = keys + HEADS + features.size + feature, stretches[feature]
+                        _facts(plain, parts, own, stretch, found, stretched, until)
                     stretch, stretched = stretch + until - stretched, until
                 to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
                 to += 1
                 run_offset[to], day_offset[to] = to_run, to_day
             elif stretch_days:
-                stretch += _stretches(numbers, parts, keys + 1, run, sizes[seen, 0], stretch_days)
-            run, day, seen = run + sizes[seen, 0], day + sizes[seen, 1], seen + 1
+                stretch += _stretches(plain, parts, keys + 1, run, sizes[seen, 0], stretch_days)
+            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
+            seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
         given, found = known[row_of[features[feature]]], codes[feature]
