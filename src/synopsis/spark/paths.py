@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -26,13 +26,14 @@ from pyspark.sql import functions as sf
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
 from synopsis.sketch import blocks
-from synopsis.sketch.budget import Probe, chosen, even_choice, tallied, whereabouts
+from synopsis.sketch.budget import Probe, chosen, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.fine import FineSums
+from synopsis.sketch.gathering import PER_INTEGER, Gathering
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
-from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import MOST_FINE, Codes, Scales
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.scales import MOST_FINE, Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
@@ -50,20 +51,11 @@ _MEETING_ROWS = 2
 #: Tasks that gather meetings, each for some cells.
 _MEETING_TASKS = 4
 
-#: Rows that become one tally.
-_ROWS_AT_ONCE = 1_000_000
-
-#: Bytes of counts that an executor gathers before it passes them on.
-_MOST_MASS = 1 << 28
-
 #: Rows of an Arrow batch: large ones spare Python much.
 _BATCH_ROWS = 100_000
 
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
-
-#: Ticks in one integer.
-_PER_INTEGER = 4
 
 #: Paths that one task packs.
 _PATHS_OF_A_TASK = 200_000
@@ -167,8 +159,8 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
     ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
     packed = [
-        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
-        for k in range(0, len(ticks), _PER_INTEGER)
+        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + PER_INTEGER])))
+        for k in range(0, len(ticks), PER_INTEGER)
     ]
     rows = observed.accepted.select(
         "latitude",
@@ -287,67 +279,34 @@ def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa
 
     Memory is bounded by what is gathered at once.
     """
-    scales = how.scales
-    tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
-    gathered = _Gathered(scales)
-    waiting: list[pa.RecordBatch] = []
+    gathering = Gathering(how.layout, how.scales, how.met)
     for batch in batches:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
-            gathered.add(waiting, tables, how)
-            waiting = []
-        if gathered.size > _MOST_MASS:
-            yield from gathered.passed_on()
-            gathered = _Gathered(scales)
-    if waiting:
-        gathered.add(waiting, tables, how)
-    yield from gathered.passed_on()
+        where = [batch[name].to_numpy() for name in ("latitude", "longitude", "local_us")]
+        ticks = [batch[name].to_numpy() for name in batch.schema.names if name.startswith("ticks_")]
+        start = 0
+        while start < batch.num_rows:
+            start += gathering.add(*(each[start:] for each in where), [each[start:] for each in ticks])
+            if gathering.full:
+                yield from _passed_on(gathering)
+                gathering = Gathering(how.layout, how.scales, how.met)
+    yield from _passed_on(gathering)
 
 
-@dataclass
-class _Gathered:
-    """What one partition has found so far."""
-
-    scales: Scales
-    tallies: list[Tallies] = field(default_factory=list)
-    meetings: list[Meetings] = field(default_factory=list)
-    size: int = 0  #: bytes of counts
-    ticks: Integers = field(init=False)  #: features x ticks: rows
-
-    def __post_init__(self) -> None:
-        self.ticks = np.zeros((len(self.scales.ticks), ABSENT_TICK + 1), np.int64)
-
-    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], how: PathPlan) -> None:
-        """Rows more. Cost: two sorts of them, a pass over their codes, and one for each pair of features."""
-        table = pa.Table.from_batches(batches)
-        latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
-        fine = np.empty((len(tables), local_us.size), np.uint8)
-        for k, codes in enumerate(tables):
-            packed, at = divmod(k, _PER_INTEGER)
-            ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
-            fine[k] = codes[ticks]
-            self.ticks[k] += np.bincount(ticks, minlength=ABSENT_TICK + 1)
-        kept = even_choice(latitude, longitude, local_us, fine, how.layout)
-        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, how.layout))
-        self.size += self.tallies[-1].mass.nbytes
-        if how.met is not None:
-            self.meetings.append(Meetings.of(how.met, latitude, longitude, local_us, fine))
-
-    def passed_on(self) -> Iterator[pa.RecordBatch]:
-        """All of it, by where it goes."""
-        if not self.tallies:
-            return
-        whole = Tallies.joined(self.tallies) if len(self.tallies) > 1 else self.tallies[0]
-        # Places that share bins come to one task.
-        bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
-        region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
-        for each in np.unique(region):
-            yield _sent(int(each), whole.of_places(region == each))
-        yield _sent(-1, FineSums.of(self.scales, self.ticks))
-        if self.meetings:
-            met = Meetings.joined(self.meetings)
-            for turn in range(_MEETING_TASKS):
-                yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
+def _passed_on(gathering: Gathering) -> Iterator[pa.RecordBatch]:
+    """All that was gathered, by where it goes."""
+    if not gathering.rows:
+        return
+    whole = gathering.tallies()
+    # Places that share bins come to one task.
+    bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
+    region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
+    for each, part in whole.parted(region):
+        yield _sent(each, part)
+    yield _sent(-1, gathering.sums())
+    met = gathering.meetings()
+    if met is not None:
+        for turn in range(_MEETING_TASKS):
+            yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
 
 
 def _sent(to: int, part: Tallies | Meetings | FineSums) -> pa.RecordBatch:
