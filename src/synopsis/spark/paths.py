@@ -105,27 +105,32 @@ class PathPlan:
 
 
 def statistics(observed: Observations) -> Statistics:
-    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange."""
+    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside."""
     count = len(observed.features)
-    measures = {"rows": "count_if(reason = 0)", "first": "min(instant_us)", "last": "max(instant_us)"}
-    measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
+    measures = {"all": "count(1)", "rows": "count_if(good)", "first": "min(instant_us)", "last": "max(instant_us)"}
     for k in range(count):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
-    measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)" for k in range(count)}
-    kept = observed.frame.withColumns(
-        {f"value_{k}": sf.when(sf.col("reason") == 0, sf.col(f"value_{k}")) for k in range(count)}
-    )
-    found = kept.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
+        measures |= {f"present_{k}": f"count(value_{k})", f"given_{k}": f"count_if(given_{k})"}
+    found = observed.told.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
     assert found is not None
-    rejected = {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
-    missing = {name: found[f"bad_{k}"] for k, name in enumerate(observed.features) if found[f"bad_{k}"]}
+    bad = {name: found[f"given_{k}"] - found[f"present_{k}"] for k, name in enumerate(observed.features)}
 
     def ends(side: str, empty: float) -> Floats:
         ends = (found[f"{side}_{k}"] for k in range(count))
         return np.array([empty if end is None else end for end in ends], np.float64)
 
+    rejected = _reasons(observed) if found["rows"] < found["all"] else {}
+    missing = {name: values for name, values in bad.items() if values}
     outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
+
+
+def _reasons(observed: Observations) -> dict[str, int]:
+    """How many rows are set aside for each reason."""
+    counts = {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
+    found = observed.frame.agg(*(sf.expr(f"{count} AS {name}") for name, count in counts.items())).first()
+    assert found is not None
+    return {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
 
 
 def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
@@ -212,8 +217,9 @@ def _local_us(spec: Spec) -> Column:
 
 def ticked(value: Column, ticks: Ticks) -> Column:
     """The tick of a value, as `Ticks.of`."""
-    steps = (value - ticks.origin) / ticks.step
-    within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
+    # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
+    steps = sf.floor((value - ticks.origin) / ticks.step)
+    within = sf.greatest(sf.lit(0).cast("bigint"), sf.least(sf.lit(MOST_TICKS).cast("bigint"), steps))
     for atom in ticks.atoms:
         within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
     # Spark's least and greatest leave nulls aside.
@@ -270,7 +276,7 @@ def _meetings_of(probe: Probe, room: int) -> Planned | None:
 
 def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     """Whether places report again and again."""
-    places = np.unique(np.stack((latitude, longitude)), axis=1).shape[1]
+    places = np.unique(latitude + 1j * longitude).size
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
 
 
