@@ -123,6 +123,6 @@ def test_gathering_takes_no_more_rows_when_it_is_full_and_parts_join_to_all(most
     found = Tallies.joined([part.tallies() for part in parts])
     for each in fields(Tallies):
         assert np.array_equal(getattr(expected, each.name), getattr(found, each.name)), each.name
-    assert Meetings.joined([part.meetings() for part in parts]).frames == Meetings.of(
-        rows.grain, *where, rows.fine
-    ).frames
+    assert (
+        Meetings.joined([part.meetings() for part in parts]).frames == Meetings.of(rows.grain, *where, rows.fine).frames
+    )

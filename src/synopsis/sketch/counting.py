@@ -109,7 +109,7 @@ def _dated(
     stratum: NDArray[np.uint32],
     span: NDArray[np.uint32],
 ) -> int:
-    """The numbers of the days of rows, with their strata and spans; how many rows have one: as many as there is room."""
+    """The numbers of the days of rows, with their strata and spans, and how many have one: those that found room."""
     for row in range(start, end):
         here, day = place[row], local_us[row] // DAY_US
         if last[here, 0] != day or last[here, 1] < 0:
@@ -121,7 +121,9 @@ def _dated(
                 days[DAY_STRATUM, at] = _found(
                     group[here], period_of[day - first_day], stratum_table, strata, counts[STRATA]
                 )
-                days[DAY_SPAN, at] = _found(cell[here], span_period_of[day - first_day], span_table, spans, counts[SPANS])
+                days[DAY_SPAN, at] = _found(
+                    cell[here], span_period_of[day - first_day], span_table, spans, counts[SPANS]
+                )
                 days[DAY_ROWS, at] = 0
                 counts[DAYS] += 1
                 counts[STRATA] = max(counts[STRATA], days[DAY_STRATUM, at] + 1)
@@ -184,11 +186,12 @@ def counted(
     """Rows from start to end onto what is counted already; returns the first row for which there was no room.
 
     `counts` says how many days, strata, spans and kept rows there are. `ticks` are integers x rows x 4, `code_of` and
-    `tick_rows` features x ticks, `mass` features x strata x fine codes, `last` places x day and its number. `met` has the
-    bytes of all spans for which there is room, pair of features by pair.
+    `tick_rows` features x ticks, `mass` features x strata x fine codes, `last` places x day and its number. `met`
+    has the bytes of all spans for which there is room, pair of features by pair.
     """
     features, joints = code_of.shape[0], joint_of.shape[0]
-    number, stratum, span = (np.empty(_AT_ONCE, np.uint32), np.empty(_AT_ONCE, np.uint32), np.empty(_AT_ONCE, np.uint32))
+    number, stratum = np.empty(_AT_ONCE, np.uint32), np.empty(_AT_ONCE, np.uint32)
+    span = np.empty(_AT_ONCE, np.uint32)
     codes, joint = np.empty((features, _AT_ONCE), np.uint8), np.empty((joints, _AT_ONCE), np.uint8)
     while start < end:
         rows = _dated(

@@ -1,4 +1,4 @@
-"""Gathering: what a part of the rows tells, counted batch by batch, until it is passed on as tallies, meetings and sums.
+"""Gathering: what some of the rows tell, counted batch by batch, until it is passed on as tallies, meetings and sums.
 
 Rows come as ticks. They are counted in machine code, on arrays that grow with the places, days and strata met, and only
 the rows that are kept stay: their tallies and meetings are those that `Tallies.of` and `Meetings.of` make of all rows.
@@ -19,7 +19,7 @@ from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import Meetings, cells_of
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed
-from synopsis.sketch.scales import Codes, Scales
+from synopsis.sketch.scales import Scales
 from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, SYMBOLS, Tallies, groups, in_order, periods
 from synopsis.sketch.ticks import ABSENT_TICK
@@ -91,7 +91,7 @@ class Gathering:
         """
         if not local_us.size:
             return 0
-        bits = [(degrees + 0.0).view(np.int64) for degrees in (latitude, longitude)]  # zero has two signs
+        bits = _bits(latitude), _bits(longitude)
         ticks = np.stack(packed_ticks).view(np.uint16).reshape(len(packed_ticks), -1, PER_INTEGER)
         place = self._placed(latitude, longitude, bits)
         self._ask_calendar(local_us)
@@ -148,13 +148,13 @@ class Gathering:
         size += days * self._days.known[:, 0].nbytes + kept * (16 + self._kept_codes.shape[1])
         return size >= self._most
 
-    def _placed(self, latitude: Floats, longitude: Floats, bits: list[Integers]) -> Integers:
+    def _placed(self, latitude: Floats, longitude: Floats, bits: tuple[Integers, Integers]) -> Integers:
         """The number of each row's place; moving objects stand in cells, by their south-western corners."""
         bits_of_places = self.layout.place_bits
         if bits_of_places is not None:
             cells = geohash.encode(latitude, longitude, bits_of_places)
             south, west, _, _ = geohash.decode(cells, bits_of_places)
-            bits = [(degrees + 0.0).view(np.int64) for degrees in (south, west)]
+            bits = _bits(south), _bits(west)
         place, start, before = np.empty(latitude.size, np.int64), 0, self._place_count
         while True:
             start, self._place_count = counting.placed(
@@ -167,9 +167,9 @@ class Gathering:
             self._last = np.concatenate((self._last, np.full_like(self._last, -1)))
         if self._place_count > before:
             new = slice(before, self._place_count)
-            where = tuple(np.ascontiguousarray(degrees).view(np.float64) for degrees in self._places.known[:, new])
-            bits_of_regions = self.layout.region_bits
-            self._group[new] = np.arange(new.start, new.stop) if bits_of_regions is None else groups(*where, bits_of_regions)
+            where = _degrees(self._places.known[0, new]), _degrees(self._places.known[1, new])
+            region = self.layout.region_bits
+            self._group[new] = np.arange(new.start, new.stop) if region is None else groups(*where, region)
             if self.grain is not None:
                 self._cell[new] = cells_of(*where, self.grain.bits)
         return place
@@ -223,9 +223,7 @@ class Gathering:
         """The tallies of all rows added. Cost: proportional to strata and days, and to kept rows, which are sorted."""
         days, strata, _, kept = (int(count) for count in self._counts)
         layout, timed = self.layout, self.layout.place_bits is None
-        latitude, longitude = (
-            np.ascontiguousarray(degrees).view(np.float64) for degrees in self._places.known[:, : self._place_count]
-        )
+        latitude, longitude = (_degrees(bits) for bits in self._places.known[:, : self._place_count])
         places, rank = _ranked(longitude, latitude)
         group, period = self._strata.known[:, :strata]
         group = rank[group] if layout.region_bits is None else group
@@ -275,6 +273,15 @@ class Gathering:
         np.maximum.at(last, span, day)
         frames = tuple(packed(met[order]) for met in self._met_of_pairs())
         return Meetings(self.grain, cell[order], period[order], first, last, frames)
+
+
+def _bits(degrees: Floats) -> Integers:
+    """The bits of positions; zero has two signs and one place."""
+    return (degrees + 0.0).view(np.int64)
+
+
+def _degrees(bits: Integers) -> Floats:
+    return np.ascontiguousarray(bits).view(np.float64)
 
 
 def _longer(array: NDArray[Any], axis: int = 0) -> NDArray[Any]:

@@ -153,16 +153,13 @@ class Tallies:
         Cost: a pass over all, and one over those of each part.
         """
         names, part = np.unique(part, return_inverse=True)
-        counts = names.size
-        places, place_ends, place_number = _parted(part, counts)
         of_stratum = np.empty(self.period.size, np.int64)
         of_stratum[self.day_stratum] = part[self.day_place]
-        strata, stratum_ends, stratum_number = _parted(of_stratum, counts)
-        days, day_ends, _ = _parted(part[self.day_place], counts)
-        rows, row_ends, _ = _parted(part[self.kept_place], counts)
-        for number, name in enumerate(names.tolist()):
-            here, own = places[slice(*place_ends[number : number + 2])], strata[slice(*stratum_ends[number : number + 2])]
-            day, row = days[slice(*day_ends[number : number + 2])], rows[slice(*row_ends[number : number + 2])]
+        places, place_number = _parted(part, names.size)
+        strata, stratum_number = _parted(of_stratum, names.size)
+        days, _ = _parted(part[self.day_place], names.size)
+        rows, _ = _parted(part[self.kept_place], names.size)
+        for name, here, own, day, row in zip(names.tolist(), places, strata, days, rows, strict=True):
             yield (
                 name,
                 Tallies(
@@ -185,14 +182,14 @@ class Tallies:
             )
 
 
-def _parted(part: Integers, parts: int) -> tuple[NDArray[np.intp], Integers, Integers]:
-    """Things in the order of their parts: which they are, where each part begins, and the number of each in its own."""
+def _parted(part: Integers, parts: int) -> tuple[list[NDArray[np.intp]], Integers]:
+    """Which things are in each part, and the number of each in its own."""
     kind = np.uint16 if parts <= np.iinfo(np.uint16).max else np.int64
     order = np.argsort(part.astype(kind), kind="stable")  # NumPy counts numbers of 16 bits, and sorts others
-    begins = np.append(0, np.cumsum(np.bincount(part, minlength=parts)))
+    ends = np.cumsum(np.bincount(part, minlength=parts))
     number = np.empty(order.size, np.int64)
-    number[order] = np.arange(order.size) - begins[part[order]]
-    return order, begins, number
+    number[order] = np.arange(order.size) - np.append(0, ends)[part[order]]
+    return np.split(order, ends[:-1]), number
 
 
 def groups(latitude: Floats, longitude: Floats, region_bits: int | None) -> Integers:

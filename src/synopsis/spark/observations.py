@@ -72,9 +72,8 @@ class Observations:
         """
         asked = self._checked.selectExpr("*", f"{self._good} AS {self.reason}")
         columns = (column.rsplit(" AS ", 1) for column in self._columns)
-        return asked.selectExpr(
-            f"{self.reason} AS good", *(f"CASE WHEN {self.reason} THEN {value} END AS {name}" for value, name in columns)
-        )
+        told = (f"CASE WHEN {self.reason} THEN {value} END AS {name}" for value, name in columns)
+        return asked.selectExpr(f"{self.reason} AS good", *told)
 
     def rejected(self) -> DataFrame:
         """The rows set aside: the code of the reason, and the row as JSON."""

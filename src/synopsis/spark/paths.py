@@ -57,6 +57,9 @@ _BATCH_ROWS = 100_000
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
 
+#: Steps above the origin that Spark counts in whole numbers; beyond 2**63 it would fail.
+_WHOLE = 2.0**62
+
 #: Paths that one task packs.
 _PATHS_OF_A_TASK = 200_000
 
@@ -154,15 +157,19 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     return found_plan
 
 
-def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int) -> Summary:
-    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
+def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> Summary:
+    """The summary of all rows, of which that is known. One pass over the rows and one exchange of tallies.
 
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
     """
     layout, scales, contexts = how.layout, how.scales, how.contexts
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
-    ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
+    ends = (
+        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
+        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
+    )
+    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
     packed = [
         reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + PER_INTEGER])))
         for k in range(0, len(ticks), PER_INTEGER)
@@ -177,6 +184,7 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     pack = partial(_packed, how=how)
     session = observed.frame.sparkSession
     # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
+    expected = int(found.outcome.rows * layout.kept)
     tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
     tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
     try:
@@ -215,15 +223,22 @@ def _local_us(spec: Spec) -> Column:
     return sf.expr(expressions.local_us("instant_us", spec.timezone))
 
 
-def ticked(value: Column, ticks: Ticks) -> Column:
-    """The tick of a value, as `Ticks.of`."""
-    # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
-    steps = sf.floor((value - ticks.origin) / ticks.step)
-    within = sf.greatest(sf.lit(0).cast("bigint"), sf.least(sf.lit(MOST_TICKS).cast("bigint"), steps))
+def ticked(value: Column, ticks: Ticks, low: float = -np.inf, high: float = np.inf) -> Column:
+    """The tick of a value, as `Ticks.of`; no value lies beyond these ends."""
+    steps = (value - ticks.origin) / ticks.step
+    if max(abs(low - ticks.origin), abs(high - ticks.origin)) < ticks.step * _WHOLE:
+        # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
+        within = sf.greatest(_whole(0), sf.least(_whole(MOST_TICKS), sf.floor(steps)))
+    else:
+        within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
     for atom in ticks.atoms:
         within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
     # Spark's least and greatest leave nulls aside.
-    return sf.when(value.isNotNull(), within).otherwise(sf.lit(ABSENT_TICK).cast("bigint"))
+    return sf.when(value.isNotNull(), within).otherwise(_whole(ABSENT_TICK))
+
+
+def _whole(number: int) -> Column:
+    return sf.lit(number).cast("bigint")
 
 
 # --- in the executors -------------------------------------------------------------------------------------------------
@@ -287,11 +302,12 @@ def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa
     """
     gathering = Gathering(how.layout, how.scales, how.met)
     for batch in batches:
-        where = [batch[name].to_numpy() for name in ("latitude", "longitude", "local_us")]
+        latitude, longitude, local_us = (batch[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
         ticks = [batch[name].to_numpy() for name in batch.schema.names if name.startswith("ticks_")]
         start = 0
         while start < batch.num_rows:
-            start += gathering.add(*(each[start:] for each in where), [each[start:] for each in ticks])
+            rest = [each[start:] for each in ticks]
+            start += gathering.add(latitude[start:], longitude[start:], local_us[start:], rest)
             if gathering.full:
                 yield from _passed_on(gathering)
                 gathering = Gathering(how.layout, how.scales, how.met)
