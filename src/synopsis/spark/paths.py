@@ -225,8 +225,9 @@ def _local_us(spec: Spec) -> Column:
 
 def ticked(value: Column, ticks: Ticks, low: float = -np.inf, high: float = np.inf) -> Column:
     """The tick of a value, as `Ticks.of`; no value lies beyond these ends."""
-    steps = (value - ticks.origin) / ticks.step
-    if max(abs(low - ticks.origin), abs(high - ticks.origin)) < ticks.step * _WHOLE:
+    origin, step = float(ticks.origin), float(ticks.step)
+    steps = (value - origin) / step
+    if max(abs(low - origin), abs(high - origin)) < step * _WHOLE:
         # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
         within = sf.greatest(_whole(0), sf.least(_whole(MOST_TICKS), sf.floor(steps)))
     else:
