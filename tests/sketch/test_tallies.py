@@ -94,7 +94,8 @@ def test_tallies_of_some_places_and_of_the_others_join_to_all(rows, data):
     group = np.array(data.draw(st.lists(st.integers(0, 2), min_size=places, max_size=places)))
     if rows[-1] is not None:  # places of one group stay together
         group = geohash.encode(whole.latitude, whole.longitude, rows[-1]) % 3
-    parts = [whole.of_places(group == number) for number in np.unique(group)]
+    names, parts = zip(*whole.parted(group), strict=True)
+    assert list(names) == np.unique(group).tolist()
     assert sum(part.latitude.size for part in parts) == places
     assert sum(part.period.size for part in parts) == whole.period.size
     same(Tallies.joined(parts), whole)
@@ -102,14 +103,6 @@ def test_tallies_of_some_places_and_of_the_others_join_to_all(rows, data):
         chosen = group == number
         mine = np.isin(rows[0] + 1j * rows[1], (whole.latitude + 1j * whole.longitude)[chosen])
         same(Tallies.joined([part]), Tallies.of(*taken(rows, mine)))
-
-
-@given(rows=all_rows())
-def test_no_place_at_all_has_empty_tallies_that_add_nothing(rows):
-    whole = Tallies.of(*rows)
-    nothing = whole.of_places(np.zeros(whole.latitude.size, bool))
-    assert nothing.period.size == nothing.day.size == nothing.kept_us.size == 0
-    same(Tallies.joined([nothing, whole]), whole)
 
 
 @given(st.integers(-(10**6), 10**6), st.sampled_from([1, 3, 12, 1_200]))

@@ -371,8 +371,22 @@ def test_spark_and_numpy_give_every_value_the_same_tick(spark: SparkSession) -> 
         columns[name] = np.resize(near[~np.isinf(near)], 2_400)
     ticks["wide"] = Ticks(-1.7e308, 5e303, (0.0, 1.0))
     columns["wide"] = np.resize(np.array([-1.7e308, -1.0, -0.0, 0.0, 5e-324, 1.0, 1e300, 1.7e308, np.nan]), 2_400)
+    _assert_same_ticks(spark, columns, ticks, {})
+    # Where no value lies too far out, Spark counts in whole numbers.
+    near, ends = {}, {}
+    for name, values in columns.items():
+        with np.errstate(all="ignore"):
+            far = ~(np.abs(values / 2 - ticks[name].origin / 2) < 2.0**60 * ticks[name].step)
+        near[name] = np.where(far, np.nan, values)
+        ends[name] = float(np.nanmin(near[name], initial=0.0)), float(np.nanmax(near[name], initial=0.0))
+    _assert_same_ticks(spark, near, ticks, ends)
+
+
+def _assert_same_ticks(spark: SparkSession, columns: dict, ticks: dict, ends: dict) -> None:
     table = pa.table({name: pa.array(values, mask=np.isnan(values)) for name, values in columns.items()})
-    frame = spark.createDataFrame(table).select(*(ticked(sf.col(name), ticks[name]).alias(name) for name in columns))
+    frame = spark.createDataFrame(table).select(
+        *(ticked(sf.col(name), ticks[name], *ends.get(name, ())).alias(name) for name in columns)
+    )
     found = frame.toArrow()
     for name, values in columns.items():
         expected = ticks[name].of(values)

@@ -40,10 +40,15 @@ def distinct(values: ArrayLike, weights: ArrayLike | None = None) -> tuple[Float
     (array([1., 2.]), array([1., 2.]))
     """
     points = np.asarray(values, dtype=np.float64).ravel()
-    mass = np.ones(points.size) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    if weights is None:  # counting sorts values, and not also where they were
+        points, counts = np.unique(points[np.isfinite(points)], return_counts=True)
+        return points, counts.astype(np.float64)
+    mass = np.asarray(weights, dtype=np.float64).ravel()
     if mass.size != points.size:
         raise ValueError(f"{points.size} values came with {mass.size} weights; give one weight to each value")
     counted = np.isfinite(points) & (mass > 0.0)
+    if counted.all() and (points[1:] > points[:-1]).all():  # they are different, and in order
+        return points, mass
     points, place = np.unique(points[counted], return_inverse=True)
     return points, np.bincount(place, mass[counted], minlength=points.size).astype(np.float64)
 

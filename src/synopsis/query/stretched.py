@@ -122,8 +122,8 @@ def gathered(
 ) -> tuple[Floats, Integers]:
     """All stretches of groups with rows in scope, x facts; and where those of each group begin.
 
-    `tables` are share, mean, noise and leaning of slots x bins, `ordinal` tells which day each is. Cost: proportional to
-    the paths of the strata in scope.
+    `tables` are share, mean, noise and leaning of slots x bins, `ordinal` tells which day each is.
+    Cost: proportional to the paths of the strata in scope.
     """
     bins, groups = starts.shape[1], slots.size - 1
     path_start, at = np.empty(day_kept.size, np.int64), 0

@@ -43,9 +43,8 @@ class Block:
     period_high: int
     head: bytes  #: keys, runs and days
     bins: tuple[bytes, ...]  #: a frame a feature
-    paths: tuple[
-        bytes, ...
-    ]  #: a frame with the words that streams have, features x streams; then words, a feature each
+    #: A frame with the words that streams have, features x streams, then words, a feature each; or nothing, then ranks.
+    paths: tuple[bytes, ...]
     stretches: tuple[bytes, ...] = ()  #: a frame a feature, where they are kept
 
     @property
@@ -193,7 +192,7 @@ def opened_within(
     )
     if not found[0].size:
         return None
-    strata = Strata(*found, stretching, even)
+    strata = Strata(*found, stretching=stretching, even=even)  # type: ignore[misc]  # all fields but these two
     # What it would find out by itself.
     vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
     return strata

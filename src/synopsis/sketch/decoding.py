@@ -329,8 +329,8 @@ def decoded(
     stretches begin.
 
     A block has HEADS, a part with the bins of each feature, one with the stretches of each if they have any length, one
-    with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the codes, parents first, where they are not in streams:
-    `words` tells where these begin.
+    with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the
+    codes, parents first, where they are not in streams: `words` tells where these begin.
     """
     sizes = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
     strata = runs = days = paths = 0

@@ -127,5 +127,5 @@ def _steps(state: Any, lowering: type[Any]) -> Any:
 def _tell() -> None:
     """Say it once."""
     logging.getLogger("synopsis").warning(
-        "the first question of its kind on this machine takes longer: machine code is made for it, and kept"
+        "the first build or question of its kind on this machine takes longer: machine code is made for it, and kept"
     )

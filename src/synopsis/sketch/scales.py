@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,12 @@ class Scales:
         present = [row[~np.isnan(row)] for row in values]
         low = np.array([row.min(initial=np.inf) for row in present]) if low is None else low
         high = np.array([row.max(initial=-np.inf) for row in present]) if high is None else high
-        steps = np.array([grid_step(row) for row in present])
+        points = [distinct(row) for row in present]
+        steps = np.array([_grid_step(*each) for each in points])
         quantizers, ticks = [], []
         for feature, row in enumerate(present):
-            found, tick = _on_ticks(fine_quantizer(row, None, fine), row, low[feature], high[feature], steps[feature])
+            own = fine_quantizer(*points[feature], fine)
+            found, tick = _on_ticks(own, row, low[feature], high[feature], steps[feature])
             quantizers.append(found)
             ticks.append(tick)
         moments = [fine_moments(*own) for own in zip(present, quantizers, steps, strict=True)]
@@ -186,10 +189,10 @@ def fine_quantizer(
 
     Equal mass alone leaves the tails to a few wide bins, and there a few values carry much of the spread.
     """
-    by_mass = Quantizer.fit(values, weights, fine * 3 // 4)
+    points, mass = distinct(values, weights)
+    by_mass = Quantizer.fit(points, mass, fine * 3 // 4)
     if by_mass.bins < fine * 3 // 8:
         return by_mass  # few different values: each has its bin already
-    points, mass = distinct(values, weights)
     by_width = np.linspace(points[0], points[-1], fine // 8)[1:-1]
     halved = 0.5 ** np.arange(5, 5 + fine // 16)
     share = np.cumsum(mass) / mass.sum()
@@ -230,8 +233,12 @@ def grid_step(values: NDArray[np.float64]) -> float:
     >>> grid_step(np.array([21.5, 21.4, 30.0])), grid_step(np.array([1.0, 2.0])), grid_step(np.array([0.1234567]))
     (0.1, 1.0, 0.0)
     """
-    points, counts = np.unique(values, return_counts=True)
-    if counts.size and counts.max() > max(_MODE_SHARE * values.size, 1):
+    return _grid_step(*np.unique(values, return_counts=True))
+
+
+def _grid_step(points: Floats, counts: NDArray[Any]) -> float:
+    """That of different values in order, and of how many there are of each."""
+    if counts.size and counts.max() > max(_MODE_SHARE * counts.sum(), 1):
         points, counts = np.delete(points, counts.argmax()), np.delete(counts, counts.argmax())
     if points.size < 2:
         return 0.0

@@ -260,7 +260,7 @@ def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Str
     stratum = np.repeat(np.arange(len(found)), np.diff(found.day_offset))[begin]
     key = _flat(stratum, found.day_place[begin], found.day[begin] // days, tallies, days)
     own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
-    sums = np.zeros((found.features, stretches.FACTS, begin.size))
+    sums = np.zeros((found.features, stretches.FACTS, begin.size), np.int64)
     sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
     told = foretold(found, scales, stretching)
     return replace(found, stretches=stretches.rounded(sums, found.stretch_rows, told, found.stretch_shifts))

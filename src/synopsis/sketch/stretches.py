@@ -46,7 +46,7 @@ MIXED = np.uint64(0xBF58476D1CE4E5B9)
 _TRACE: Final = 1e-6
 
 #: The highest level, and the level of a value that is not there.
-_MOST: Final = 1 << 27
+_MOST: Final = 1 << 25
 ABSENT_LEVEL: Final = -(1 << 31)
 
 #: What is kept of a stretch, by position, each as a difference from what its paths foretell: rows without a value,
@@ -113,18 +113,18 @@ class Stretching:
         return cls(int(plain["days"]), *(tuple(map(float, plain[name])) for name in ("centre", "unit")))
 
 
-def summed(levels: Levels, stretch: Integers, stretches: int) -> Floats:
+def summed(levels: Levels, stretch: Integers, stretches: int) -> Integers:
     """Features x (values, sum, sum of squares) x stretches, of rows that each lie in a stretch.
 
-    Whole numbers, as long as squares stay below 2 to the power of 53. Cost: three passes over the rows for a feature.
+    Cost: three passes over the rows for a feature.
     """
-    found = np.empty((len(levels), FACTS, stretches))
+    found = np.empty((len(levels), FACTS, stretches), np.int64)
     for own, sums in zip(levels, found, strict=True):
         present = own != ABSENT_LEVEL
         where, level = (stretch, own) if present.all() else (stretch[present], own[present])
         value = level.astype(np.float64)
         sums[0] = np.bincount(where, minlength=stretches)
-        sums[1] = np.bincount(where, value, stretches)
+        sums[1] = np.bincount(where, value, stretches)  # whole numbers up to 2 to the power of 53
         sums[2] = np.bincount(where, value * value, stretches)
     return found
 
@@ -156,7 +156,7 @@ def shifts(offset: Integers, day: Integers, kept: Integers) -> Floats:
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 - 0.5
 
 
-def rounded(sums: Floats, rows: Integers, foretold: Floats, shift: Floats) -> Integers:
+def rounded(sums: Floats | Integers, rows: Integers, foretold: Floats, shift: Floats) -> Integers:
     """What is kept of stretches of so many rows: features x FACTS x stretches.
 
     A stretch without values has nothing to tell but their number; a single value does not deviate.

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +61,7 @@ class Tallies:
     stretch_stratum: Integers  #: stretches in which places have rows, by stratum, place and time
     stretch_place: Integers
     stretch: Integers
-    stretch_sums: Floats  #: features x (values, sum, sum of squares) x stretches, of levels
+    stretch_sums: Integers  #: features x (values, sum, sum of squares) x stretches, of levels
 
     @classmethod
     def of(
@@ -82,7 +82,7 @@ class Tallies:
         Cost: two sorts of the rows, and a pass over their codes, and over their levels.
         """
         lat, lon, place = _places(latitude, longitude)
-        stratum_key, stratum = numbered(_groups(lat, lon, region_bits)[place], period)
+        stratum_key, stratum = numbered(groups(lat, lon, region_bits)[place], period)
         run_key, run = numbered(stratum, place)
         day_key, at = numbered(run, local_us // DAY_US)
         mass = np.stack(
@@ -91,12 +91,15 @@ class Tallies:
                 for codes in fine
             ]
         )
-        stretch_key, stretch_sums = (day_key[0][:0], day_key[1][:0]), np.empty((len(fine), stretches.FACTS, 0))
+        stretch_key, stretch_sums = (
+            (day_key[0][:0], day_key[1][:0]),
+            np.empty((len(fine), stretches.FACTS, 0), np.int64),
+        )
         if levels is not None and stretch_days:
             stretch_key, number = numbered(day_key[0], day_key[1] // stretch_days)
             stretch_sums = stretches.summed(levels, number[at], len(stretch_key[0]))
         order = np.flatnonzero(kept)
-        order = order[_in_order(run[order], local_us[order], fine[:, order], timed)]
+        order = order[in_order(run[order], local_us[order], fine[:, order], timed)]
         return cls(
             region_bits,
             timed,
@@ -150,13 +153,13 @@ class Tallies:
         rows = np.bincount(at, chained("day_rows"), len(day_key[0])).astype(np.int64)
         own_key, own = numbered(strata("stretch_stratum"), places("stretch_place"))
         stretch_key, at = numbered(own, chained("stretch"))
-        stretch_sums = np.zeros((len(mass), stretches.FACTS, len(stretch_key[0])))
+        stretch_sums = np.zeros((len(mass), stretches.FACTS, len(stretch_key[0])), np.int64)
         ends = np.cumsum([0, *(part.stretch.size for part in parts)])
         for part, start in zip(parts, ends, strict=False):  # stretches of one part are all different
             stretch_sums[:, :, at[start : start + part.stretch.size]] += part.stretch_sums
         kept, kept_place, kept_us = strata("kept_stratum"), places("kept_place"), chained("kept_us")
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
-        order = _in_order(numbered(kept, kept_place)[1], kept_us, codes, timed)
+        order = in_order(numbered(kept, kept_place)[1], kept_us, codes, timed)
         return cls(
             bits,
             timed,
@@ -179,39 +182,60 @@ class Tallies:
             stretch_sums,
         )
 
-    def of_places(self, chosen: NDArray[np.bool_]) -> Tallies:
-        """The tallies of some places, with all of their groups."""
-        number = np.cumsum(chosen) - 1
-        days, rows, stretched = (chosen[each] for each in (self.day_place, self.kept_place, self.stretch_place))
-        strata = np.zeros(self.period.size, np.bool_)
-        strata[self.day_stratum[days]] = True
-        stratum_number = np.cumsum(strata) - 1
-        return Tallies(
-            self.region_bits,
-            self.timed,
-            self.latitude[chosen],
-            self.longitude[chosen],
-            number[self.group[strata]] if self.region_bits is None else self.group[strata],
-            self.period[strata],
-            self.mass[:, strata],
-            stratum_number[self.day_stratum[days]],
-            number[self.day_place[days]],
-            self.day[days],
-            self.day_rows[days],
-            stratum_number[self.kept_stratum[rows]],
-            number[self.kept_place[rows]],
-            self.kept_us[rows],
-            self.kept_codes[:, rows],
-            self.stretch_days,
-            stratum_number[self.stretch_stratum[stretched]],
-            number[self.stretch_place[stretched]],
-            self.stretch[stretched],
-            self.stretch_sums[:, :, stretched],
-        )
+    def parted(self, part: Integers) -> Iterator[tuple[int, Tallies]]:
+        """The tallies of each part of the places, given its number for each place; no group has places in two parts.
+
+        Cost: a pass over all, and one over those of each part.
+        """
+        names, part = np.unique(part, return_inverse=True)
+        of_stratum = np.empty(self.period.size, np.int64)
+        of_stratum[self.day_stratum] = part[self.day_place]
+        places, place_number = _parted(part, names.size)
+        strata, stratum_number = _parted(of_stratum, names.size)
+        days, _ = _parted(part[self.day_place], names.size)
+        rows, _ = _parted(part[self.kept_place], names.size)
+        stretched, _ = _parted(part[self.stretch_place], names.size)
+        each = zip(names.tolist(), places, strata, days, rows, stretched, strict=True)
+        for name, here, own, day, row, stretch in each:
+            yield (
+                name,
+                Tallies(
+                    self.region_bits,
+                    self.timed,
+                    self.latitude[here],
+                    self.longitude[here],
+                    place_number[self.group[own]] if self.region_bits is None else self.group[own],
+                    self.period[own],
+                    self.mass[:, own],
+                    stratum_number[self.day_stratum[day]],
+                    place_number[self.day_place[day]],
+                    self.day[day],
+                    self.day_rows[day],
+                    stratum_number[self.kept_stratum[row]],
+                    place_number[self.kept_place[row]],
+                    self.kept_us[row],
+                    self.kept_codes[:, row],
+                    self.stretch_days,
+                    stratum_number[self.stretch_stratum[stretch]],
+                    place_number[self.stretch_place[stretch]],
+                    self.stretch[stretch],
+                    self.stretch_sums[:, :, stretch],
+                ),
+            )
 
 
-def _groups(latitude: Floats, longitude: Floats, region_bits: int | None) -> Integers:
-    """The group of each place."""
+def _parted(part: Integers, parts: int) -> tuple[list[NDArray[np.intp]], Integers]:
+    """Which things are in each part, and the number of each in its own."""
+    kind = np.uint16 if parts <= np.iinfo(np.uint16).max else np.int64
+    order = np.argsort(part.astype(kind), kind="stable")  # NumPy counts numbers of 16 bits, and sorts others
+    ends = np.cumsum(np.bincount(part, minlength=parts))
+    number = np.empty(order.size, np.int64)
+    number[order] = np.arange(order.size) - np.append(0, ends)[part[order]]
+    return np.split(order, ends[:-1]), number
+
+
+def groups(latitude: Floats, longitude: Floats, region_bits: int | None) -> Integers:
+    """The group of each place: its number, or its cell."""
     if region_bits is None:
         return np.arange(latitude.size)
     return geohash.encode(latitude, longitude, region_bits)
@@ -232,7 +256,7 @@ def _periods(day: Integers, months: int) -> Integers:
     return np.asarray(day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) // months)
 
 
-def _in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> NDArray[np.intp]:
+def in_order(run: Integers, local_us: Integers, codes: Codes, timed: bool) -> NDArray[np.intp]:
     """The order of kept rows: by run and time, and then in one that does not show in which order they came.
 
     Rows of one instant are mixed, so that neighbours differ as rows do; where only the day is known, rows are sorted by
@@ -254,8 +278,13 @@ def _by_two(first: Integers, second: Integers) -> NDArray[np.intp]:
     if not first.size:
         return np.empty(0, np.intp)
     low, least = int(first.min()), int(second.min())
-    width = int(second.max()) - least + 1
-    if (int(first.max()) - low + 1) * width < 2**62:
+    high, width = int(first.max()), int(second.max()) - least + 1
+    if high - low <= np.iinfo(np.uint16).max:  # counted, not sorted, which is all where rows came in the order of time
+        order = np.argsort((first - low).astype(np.uint16), kind="stable")
+        first_of, second_of = first[order], second[order]
+        if not ((second_of[1:] < second_of[:-1]) & (first_of[1:] == first_of[:-1])).any():
+            return order
+    if (high - low + 1) * width < 2**62:
         return np.argsort((first - low) * width + (second - least))
     return np.lexsort((second, first))
 

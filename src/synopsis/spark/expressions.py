@@ -142,7 +142,11 @@ def instant(column: Column, kind: st.DataType, *, timezone: str, unit: str | Non
     """
     if isinstance(kind, st.TimestampType):
         return sf.unix_micros(column)
-    if isinstance(kind, st.TimestampNTZType | st.DateType):
+    if isinstance(kind, st.DateType):
+        column, kind = column.cast("timestamp_ntz"), st.TimestampNTZType()
+    if isinstance(kind, st.TimestampNTZType):
+        if timezone == "UTC":  # as it is: a cast to an instant asks Java's calendar, for every row
+            return sf.unix_micros(column)
         return sf.unix_micros(_from_local(column.cast("timestamp"), timezone))
     if isinstance(kind, st.NumericType):
         micros = _scaled(column, kind, unit or "s")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -26,15 +26,15 @@ from pyspark.sql import functions as sf
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
 from synopsis.sketch import blocks
-from synopsis.sketch.budget import Probe, chosen, even_choice, tallied, whereabouts
+from synopsis.sketch.budget import Probe, chosen, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.fine import FineSums
+from synopsis.sketch.gathering import PER_INTEGER, Gathering
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
-from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import MOST_FINE, Codes, Scales
+from synopsis.sketch.moments import Floats
+from synopsis.sketch.scales import MOST_FINE, Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.stretches import Levels
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
@@ -51,20 +51,14 @@ _MEETING_ROWS = 2
 #: Tasks that gather meetings, each for some cells; and the number of what goes to the driver, which is none of theirs.
 _MEETING_TASKS, _SUMS = 4, -5
 
-#: Rows that become one tally.
-_ROWS_AT_ONCE = 1_000_000
-
-#: Bytes of counts that an executor gathers before it passes them on.
-_MOST_MASS = 1 << 28
-
 #: Rows of an Arrow batch: large ones spare Python much.
 _BATCH_ROWS = 100_000
 
 #: A station has so many rows at least, unless there are few places.
 _ROWS_OF_A_STATION, _FEW_PLACES = 10, 50
 
-#: Ticks in one integer.
-_PER_INTEGER = 4
+#: Steps above the origin that Spark counts in whole numbers; beyond 2**63 it would fail.
+_WHOLE = 2.0**62
 
 #: Paths that one task packs.
 _PATHS_OF_A_TASK = 200_000
@@ -114,27 +108,32 @@ class PathPlan:
 
 
 def statistics(observed: Observations) -> Statistics:
-    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange."""
+    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside."""
     count = len(observed.features)
-    measures = {"rows": "count_if(reason = 0)", "first": "min(instant_us)", "last": "max(instant_us)"}
-    measures |= {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
+    measures = {"all": "count(1)", "rows": "count_if(good)", "first": "min(instant_us)", "last": "max(instant_us)"}
     for k in range(count):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
-    measures |= {f"bad_{k}": f"count_if(reason = 0 AND given_{k} AND value_{k} IS NULL)" for k in range(count)}
-    kept = observed.frame.withColumns(
-        {f"value_{k}": sf.when(sf.col("reason") == 0, sf.col(f"value_{k}")) for k in range(count)}
-    )
-    found = kept.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
+        measures |= {f"present_{k}": f"count(value_{k})", f"given_{k}": f"count_if(given_{k})"}
+    found = observed.told.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
     assert found is not None
-    rejected = {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
-    missing = {name: found[f"bad_{k}"] for k, name in enumerate(observed.features) if found[f"bad_{k}"]}
+    bad = {name: found[f"given_{k}"] - found[f"present_{k}"] for k, name in enumerate(observed.features)}
 
     def ends(side: str, empty: float) -> Floats:
         ends = (found[f"{side}_{k}"] for k in range(count))
         return np.array([empty if end is None else end for end in ends], np.float64)
 
+    rejected = _reasons(observed) if found["rows"] < found["all"] else {}
+    missing = {name: values for name, values in bad.items() if values}
     outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
     return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
+
+
+def _reasons(observed: Observations) -> dict[str, int]:
+    """How many rows are set aside for each reason."""
+    counts = {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
+    found = observed.frame.agg(*(sf.expr(f"{count} AS {name}") for name, count in counts.items())).first()
+    assert found is not None
+    return {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
 
 
 def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
@@ -158,8 +157,8 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     return found_plan
 
 
-def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int) -> Summary:
-    """The summary of all rows, with about so many paths. One pass over the rows and one exchange of tallies.
+def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> Summary:
+    """The summary of all rows, of which that is known. One pass over the rows and one exchange of tallies.
 
     Sums in fine bins come to the driver first: what is packed hangs on them.
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
@@ -167,10 +166,14 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     layout, scales, contexts = how.layout, how.scales, how.contexts
     values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
-    ticks = [ticked(value, tick) for value, tick in zip(values, scales.ticks, strict=True)]
+    ends = (
+        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
+        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
+    )
+    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
     packed = [
-        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + _PER_INTEGER])))
-        for k in range(0, len(ticks), _PER_INTEGER)
+        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + PER_INTEGER])))
+        for k in range(0, len(ticks), PER_INTEGER)
     ]
     rows = observed.accepted.select(
         "latitude",
@@ -181,6 +184,7 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, expected: int)
     tally = partial(_tallied, how=how)
     session = observed.frame.sparkSession
     # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
+    expected = int(found.outcome.rows * layout.kept)
     tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
     tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
     try:
@@ -220,14 +224,23 @@ def _local_us(spec: Spec) -> Column:
     return sf.expr(expressions.local_us("instant_us", spec.timezone))
 
 
-def ticked(value: Column, ticks: Ticks) -> Column:
-    """The tick of a value, as `Ticks.of`."""
-    steps = (value - ticks.origin) / ticks.step
-    within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
+def ticked(value: Column, ticks: Ticks, low: float = -np.inf, high: float = np.inf) -> Column:
+    """The tick of a value, as `Ticks.of`; no value lies beyond these ends."""
+    origin, step = float(ticks.origin), float(ticks.step)
+    steps = (value - origin) / step
+    if max(abs(low - origin), abs(high - origin)) < step * _WHOLE:
+        # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
+        within = sf.greatest(_whole(0), sf.least(_whole(MOST_TICKS), sf.floor(steps)))
+    else:
+        within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
     for atom in ticks.atoms:
         within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
     # Spark's least and greatest leave nulls aside.
-    return sf.when(value.isNotNull(), within).otherwise(sf.lit(ABSENT_TICK).cast("bigint"))
+    return sf.when(value.isNotNull(), within).otherwise(_whole(ABSENT_TICK))
+
+
+def _whole(number: int) -> Column:
+    return sf.lit(number).cast("bigint")
 
 
 # --- in the executors -------------------------------------------------------------------------------------------------
@@ -280,7 +293,7 @@ def _meetings_of(probe: Probe, room: int) -> Planned | None:
 
 def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     """Whether places report again and again."""
-    places = np.unique(np.stack((latitude, longitude)), axis=1).shape[1]
+    places = np.unique(latitude + 1j * longitude).size
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
 
 
@@ -289,75 +302,35 @@ def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa
 
     Memory is bounded by what is gathered at once.
     """
-    scales = how.scales
-    tables = [scales.code_of_tick(feature) for feature in range(len(scales.ticks))]
-    stretching = how.layout.stretching
-    heights = [] if stretching is None else stretching.levels_of_ticks(scales)
-    gathered = _Gathered(scales)
-    waiting: list[pa.RecordBatch] = []
+    gathering = Gathering(how.layout, how.scales, how.met)
     for batch in batches:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
-            gathered.add(waiting, tables, heights, how)
-            waiting = []
-        if gathered.size > _MOST_MASS:
-            yield from gathered.passed_on()
-            gathered = _Gathered(scales)
-    if waiting:
-        gathered.add(waiting, tables, heights, how)
-    yield from gathered.passed_on()
+        latitude, longitude, local_us = (batch[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
+        ticks = [batch[name].to_numpy() for name in batch.schema.names if name.startswith("ticks_")]
+        start = 0
+        while start < batch.num_rows:
+            rest = [each[start:] for each in ticks]
+            start += gathering.add(latitude[start:], longitude[start:], local_us[start:], rest)
+            if gathering.full:
+                yield from _passed_on(gathering)
+                gathering = Gathering(how.layout, how.scales, how.met)
+    yield from _passed_on(gathering)
 
 
-@dataclass
-class _Gathered:
-    """What one partition has found so far."""
-
-    scales: Scales
-    tallies: list[Tallies] = field(default_factory=list)
-    meetings: list[Meetings] = field(default_factory=list)
-    size: int = 0  #: bytes of counts
-    ticks: Integers = field(init=False)  #: features x ticks: rows
-
-    def __post_init__(self) -> None:
-        self.ticks = np.zeros((len(self.scales.ticks), ABSENT_TICK + 1), np.int64)
-
-    def add(self, batches: list[pa.RecordBatch], tables: list[Codes], heights: list[Levels], how: PathPlan) -> None:
-        """Rows more, given the fine code of every tick, and its level where there are stretches.
-
-        Cost: two sorts of the rows, a pass over their codes and levels, and one for each pair of features.
-        """
-        table = pa.Table.from_batches(batches)
-        latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
-        fine = np.empty((len(tables), local_us.size), np.uint8)
-        levels = np.empty((len(tables), local_us.size), np.int32) if heights else None
-        for k, codes in enumerate(tables):
-            packed, at = divmod(k, _PER_INTEGER)
-            ticks = table[f"ticks_{packed}"].to_numpy().view(np.uint16)[at::_PER_INTEGER]
-            fine[k] = codes[ticks]
-            if levels is not None:
-                levels[k] = heights[k][ticks]
-            self.ticks[k] += np.bincount(ticks, minlength=ABSENT_TICK + 1)
-        kept = even_choice(latitude, longitude, local_us, fine, how.layout)
-        self.tallies.append(tallied(latitude, longitude, local_us, fine, kept, how.layout, levels))
-        self.size += self.tallies[-1].mass.nbytes
-        if how.met is not None:
-            self.meetings.append(Meetings.of(how.met, latitude, longitude, local_us, fine))
-
-    def passed_on(self) -> Iterator[pa.RecordBatch]:
-        """All of it, by where it goes."""
-        if not self.tallies:
-            return
-        whole = Tallies.joined(self.tallies) if len(self.tallies) > 1 else self.tallies[0]
-        # Places that share bins come to one task.
-        bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
-        region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
-        for each in np.unique(region):
-            yield _sent(int(each), whole.of_places(region == each))
-        yield _sent(_SUMS, FineSums.of(self.scales, self.ticks))
-        if self.meetings:
-            met = Meetings.joined(self.meetings)
-            for turn in range(_MEETING_TASKS):
-                yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
+def _passed_on(gathering: Gathering) -> Iterator[pa.RecordBatch]:
+    """All that was gathered, by where it goes."""
+    if not gathering.rows:
+        return
+    whole = gathering.tallies()
+    # Places that share bins come to one task.
+    bits = min(_REGION_BITS, _REGION_BITS if whole.region_bits is None else whole.region_bits)
+    region = place_order(whole.latitude, whole.longitude) >> (ORDER_BITS - bits)
+    for each, part in whole.parted(region):
+        yield _sent(each, part)
+    yield _sent(_SUMS, gathering.sums())
+    met = gathering.meetings()
+    if met is not None:
+        for turn in range(_MEETING_TASKS):
+            yield _sent(-1 - turn, met.take(met.cell % _MEETING_TASKS == turn))
 
 
 def _sent(to: int, part: Tallies | Meetings | FineSums) -> pa.RecordBatch:

@@ -56,8 +56,7 @@ class Summarising:
     def summary(self) -> Summary:
         """The summary of the batch. The heavy part."""
         with self.adding.watched("summarising"):
-            expected = int(self.found.outcome.rows * self.how.layout.kept)
-            return paths.summarised(self.adding.observed, self.adding.spec, self.how, expected)
+            return paths.summarised(self.adding.observed, self.adding.spec, self.how, self.found)
 
 
 def _folded(summary: Summary, room: int) -> Summary:
