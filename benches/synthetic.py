@@ -120,7 +120,8 @@ def main() -> int:
 
 def in_words(figures: dict[str, Any], share: str, which: str) -> str:
     """Differences of all data sets."""
-    found = {name: numbers["sketches"][share][which] for name, numbers in figures.items()}
+    sketches = {name: numbers["sketches"].get(share, {}) for name, numbers in figures.items()}
+    found = {name: sketch[which] for name, sketch in sketches.items() if which in sketch}
     return ", ".join(
         f"{name} {each['mean']:+.2%} (standard error {each['standard_error']:.2%})" for name, each in found.items()
     )
@@ -129,7 +130,7 @@ def in_words(figures: dict[str, Any], share: str, which: str) -> str:
 def is_met(figures: dict[str, Any], share: str) -> bool:
     """Whether 10% synthetic is no worse than the 10% sample on every data set, and better on two."""
     sketches = [numbers["sketches"].get(share) for name, numbers in figures.items() if name in LEARNT]
-    means = [sketch["difference_10%"]["mean"] for sketch in sketches if sketch is not None]
+    means = [sketch["difference_10%"]["mean"] for sketch in sketches if sketch and "difference_10%" in sketch]
     return len(means) == len(LEARNT) and max(means) <= 0 and sum(mean < 0 for mean in means) >= 2
 
 

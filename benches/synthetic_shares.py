@@ -48,7 +48,7 @@ def main() -> int:
     for name in LEARNT if options.only is None else (options.only,):
         figures[name] = measured(name, options.shares.split(","), options.seeds)
         shown(name, figures[name])
-        write_results("synthetic_shares", {"seeds": options.seeds, "figures": figures})
+        write_results("synthetic_shares", {"figures": figures})
     return 0
 
 
@@ -74,6 +74,7 @@ def measured(name: str, shares: list[str], seeds: int) -> dict[str, Any]:
             )
             larger = (ours - rival) / rival.mean(axis=0)
             found[share] = {
+                "seeds": seeds,
                 "megabytes": sketch.info()["sketch_bytes"] / 1e6,
                 "sketch": str(report).splitlines()[1],
                 **{
