@@ -120,7 +120,7 @@ def _enlarge(truth: Any, seed: int) -> None:
     truth.center = {name: truth.one(f"select avg({name}) from sample")[0] or 0.0 for name in truth.features}
 
 
-def spec_of(case: Case, memory: int) -> syn.Spec:
+def spec_of(case: Case, memory: int | str) -> syn.Spec:
     """The spec that the referee builds with."""
     return syn.Spec(
         lat="lat", lon="lon", time=case.time, features=case.features, precision=4, bucket="1d", memory=memory

@@ -168,7 +168,7 @@ class Sketch:
         where: str | None = None,
         seed: int = 0,
     ) -> Synthetic:
-        """Synthetic rows as a stream of Arrow batches, block by block: any number of them in the memory of one.
+        """Synthetic rows as a stream of Arrow batches: any number, in the memory of a block and some 300,000 rows.
 
         Also as files, Spark frames, and datasets to learn from: see `Synthetic`.
         """

@@ -1,7 +1,7 @@
 """Synthetic: rows that were never observed, as a stream of Arrow batches, and in the forms that others take.
 
     drawn = db.synthetic(share=0.1, where="rh > 80", seed=3)
-    for batch in drawn: ...                                        # Arrow record batches, block by block
+    for batch in drawn: ...                                        # Arrow record batches, some blocks at a time
     drawn.to_arrow(), drawn.to_pandas()                            # all of them, in random order
     drawn.to_parquet("rows.parquet"), drawn.to_csv("rows.csv")     # a file, or a folder of them, or an address
     drawn.to_vw("rows.vw", label="temp_c")                         # Vowpal Wabbit's text
@@ -66,7 +66,7 @@ class Synthetic:
         return schema_of(self.relation.layout, self.names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches of rows, block by block, drawn as they are taken. Cost: the memory of one block."""
+        """Batches of rows, drawn as they are taken. Memory: a block, and some 300,000 rows at most."""
         return synthesized(self.relation, self.names, self.rows, self.share, self.seed)
 
     def reader(self) -> pa.RecordBatchReader:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -63,6 +65,35 @@ def test_features_go_together_as_they_do_in_the_rows():
     values = np.stack(columns(table, "temp", "rain", "half"))
     both, real = ~np.isnan(values[2]), ~np.isnan(PLAIN.values[2])
     assert np.corrcoef(values[:, both])[0, 2] == pytest.approx(np.corrcoef(PLAIN.values[:, real])[0, 2], abs=0.02)
+
+
+def test_a_small_set_is_more_like_all_rows_than_a_random_one():
+    """Root mean squares over seeds: of a random set of real rows, what chance leaves."""
+    size = EVERY.rows // 10
+    complete = PLAIN.values[:, ~np.isnan(PLAIN.values[2])]
+    for of in (lambda x: x[0], lambda x: x[1], lambda x: x[0] * x[2]):
+        truth, off = of(complete).mean(), []
+        for seed in range(12):
+            values = np.stack(columns(EVERY.synthesize(rows=size, seed=seed), "temp", "rain", "half"))
+            off.append(of(values[:, ~np.isnan(values[2])]).mean() - truth)
+        chance = of(complete).std() / np.sqrt(size * complete.shape[1] / EVERY.rows)
+        assert np.sqrt(np.mean(np.square(off))) < 0.75 * chance
+
+
+def test_no_path_is_drawn_twice_before_all_were():
+    """Of one path a day and place, there is one row at most."""
+    paths = PATHS.to_arrow()
+    drawn = PATHS.synthesize(rows=paths.num_rows // 2, seed=5)
+    (when, lat), (day, own) = columns(drawn, "time", "lat"), columns(paths, "day", "lat")
+    kept = Counter(zip(own, day.astype("datetime64[D]").tolist(), strict=True))
+    rows = Counter(zip(lat, when.astype("datetime64[D]").tolist(), strict=True))
+    assert all(number <= kept[key] for key, number in rows.items())
+
+
+@pytest.mark.parametrize("sketch", [PATHS, SILENT, EVERY, MOVING], ids=["some", "none", "all", "moving"])
+@pytest.mark.parametrize("rows", [1, 2, 7, 300])
+def test_any_number_of_rows_can_be_chosen(sketch, rows):
+    assert sketch.synthesize(rows=rows, seed=6).num_rows == rows
 
 
 def test_every_row_fulfils_the_condition_and_lies_in_the_scope():

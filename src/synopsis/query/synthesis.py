@@ -1,11 +1,13 @@
 """Synthesis: rows that were never observed, drawn from what a sketch keeps of those that were.
 
 A row is drawn path by path: paths are taken evenly along the rows that they stand for, so that places, periods and the
-joint structure of the features have the shares that exact counts give them. Within its bins a row's values are drawn
-from the density of the bin, features together (`scores`). Rows that fail the condition are drawn again. Absent features
-stay absent. Times are those of the path's rank on its day, or of its own time of day. Where no path is in scope, every
-feature is drawn by itself from its counts; strands are drawn from normal distributions with their moments, within their
-extremes.
+joint structure of the features have the shares that exact counts give them. Where fewer rows are wanted than there are
+paths, up to four times as many are drawn in this way, and those returned are even steps among them in an order of
+likeness (`likeness`): as many of every kind as there are, with less luck than in a random part. Within its bins a row's
+values are drawn from the density of the bin, features together (`scores`). Rows that fail the condition are drawn
+again. Absent features stay absent. Times are those of the path's rank on its day, or of its own time of day. Where no
+path is in scope, every feature is drawn by itself from its counts; strands are drawn from normal distributions with
+their moments, within their extremes.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from synopsis.grid import geohash
 from synopsis.query.binding import bind
 from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
+from synopsis.query.likeness import ordered_by_likeness
 from synopsis.query.opened import Opened, day_us, past_us
 from synopsis.query.predicates import AllOf, Clause, Leaf, positive
 from synopsis.query.regions import Cells
@@ -45,6 +48,12 @@ Booleans = NDArray[np.bool_]
 
 #: Rows of a batch.
 _BATCH = 65_536
+
+#: Of so many rows one is chosen, where there are so many paths. Of four a choice is nearly as good as of ten.
+_CHOICE = 4
+
+#: Rows, at least, among which some are chosen together: the more, the more they are like all of them.
+_TOGETHER = 262_144
 
 #: Decimals of the finest grid that values may lie on: 7 steps of 0.01 are 0.07, as it is read from a file.
 _DECIMALS = 3
@@ -87,25 +96,50 @@ def synthesized(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of synthetic rows: so many, or so large a share of those that the sketch counts.
 
-    Cost: a pass over all paths in scope to weigh them, and one over the rows drawn; memory is that of a block.
+    Cost: a pass over all paths in scope to weigh them, and one over the rows drawn, or, where they are fewer than the
+    paths, over four times as many, which are sorted. Memory: that of a block, and of so many rows as are chosen from
+    together.
     """
     check_size(rows, share)
     plan = bind(Question((Item("rows", Aggregate("count")),), relation.where), relation.layout)
     drawing = _FromStrands(relation, plan.parts) if relation.summary is None else _FromPaths(relation, plan.parts)
-    masses = [source.mass for source in drawing.sources()]
-    total = sum(masses)
+    known = [(source.mass, source.paths) for source in drawing.sources()]
+    total, paths = sum(mass for mass, _ in known), sum(number for _, number in known)
     wanted = round(share * total) if share is not None else rows or 0
     if wanted and not total > 0:
         raise BadQuery("no row fulfils the condition, so there is nothing to draw from")
-    ends = np.round(np.cumsum(masses) / max(total, 1e-300) * wanted).astype(np.int64)
-    counts = np.diff(ends, prepend=0)
     schema = schema_of(relation.layout, names)
-    sources: Iterator[_Block | _Strands] = iter(drawing.sources())
-    for number, (source, count) in enumerate(zip(sources, counts, strict=True)):
+    ends = np.round(np.cumsum([mass for mass, _ in known]) / max(total, 1e-300) * wanted).astype(np.int64)
+    if isinstance(drawing, _FromPaths) and wanted < paths:
+        drawn = _chosen(drawing.sources(), ends, seed)
+    else:
+        drawn = _in_turn(drawing.sources(), ends, seed)
+    for each in drawn:
+        yield _batch(each, schema)
+
+
+def _in_turn(sources: Iterator[_Block | _Strands], ends: Integers, seed: int) -> Iterator[_Rows]:
+    """Rows of one source after the other, up to an end of each."""
+    for number, (source, count) in enumerate(zip(sources, np.diff(ends, prepend=0), strict=True)):
+        yield from source.draw(int(count), np.random.default_rng([seed, number]))
+
+
+def _chosen(sources: Iterator[_Block], ends: Integers, seed: int) -> Iterator[_Rows]:
+    """A part of the rows of all paths, by even steps in the order of their likeness, some sources at a time."""
+    waiting: list[tuple[_Rows, Floats]] = []
+    done = 0  # rows yielded
+    for number, (source, count) in enumerate(zip(sources, np.diff(ends, prepend=0), strict=True)):
         random = np.random.default_rng([seed, number])
-        for begin in range(0, int(count), _BATCH):
-            size = min(_BATCH, int(count) - begin)
-            yield _batch(source.draw(size, begin, int(count), random), schema)
+        if count:
+            waiting.append(source.candidates(int(count), random))
+        size = int(ends[number]) - done
+        if size and (number == ends.size - 1 or sum(mass.size for _, mass in waiting) >= _TOGETHER):
+            rows, mass = _joined([each for each, _ in waiting]), np.concatenate([each for _, each in waiting])
+            order = ordered_by_likeness(rows.values, size, random)
+            chosen = random.permutation(order[_even_steps(mass[order], 0, size, size, random.random())])
+            for begin in range(0, size, _BATCH):
+                yield _taken(rows, chosen[begin : begin + _BATCH])
+            waiting, done = [], done + size
 
 
 @dataclass(frozen=True)
@@ -167,12 +201,31 @@ class _Block:
             self._mass = self._mass[self._which] * (found.count() / max(self._mass.sum(), 1e-300))
         self.mass = float(self._mass.sum())
 
-    def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
-        """So many of all rows that are drawn from this block, from one number on."""
-        reached = np.cumsum(self._mass)
-        # One chance for all rows: no path is drawn twice before the next has had its turn.
-        at = (begin + np.arange(size) + random.random()) / count * reached[-1]
-        picked = self._which[np.minimum(np.searchsorted(reached, at, side="right"), self._which.size - 1)]
+    @property
+    def paths(self) -> int:
+        """How many paths there are to choose from."""
+        return self._which.size if self._of_paths else 0
+
+    def candidates(self, count: int, random: np.random.Generator) -> tuple[_Rows, Floats]:
+        """Rows of which to choose so many, and the mass of each."""
+        size = _CHOICE * count
+        if size < self._which.size:
+            picked = self._which[_even_steps(self._mass, 0, size, size, random.random())]
+            return self._fulfilling(picked, random), np.full(size, self.mass / max(size, 1))
+        # One a path, or more if it stands for more than a step, so that no row is chosen twice.
+        times = np.maximum(np.ceil(self._mass * (count / self.mass)), 1).astype(np.int64)
+        return self._fulfilling(np.repeat(self._which, times), random), np.repeat(self._mass / times, times)
+
+    def draw(self, count: int, random: np.random.Generator) -> Iterator[_Rows]:
+        """So many rows, in batches, the paths taken in turn."""
+        chance = random.random()  # one for all rows: no path is drawn twice before the next has had its turn
+        for begin in range(0, count, _BATCH):
+            size = min(_BATCH, count - begin)
+            picked = self._which[_even_steps(self._mass, begin, size, count, chance)]
+            yield _taken(self._fulfilling(picked, random), random.permutation(size))
+
+    def _fulfilling(self, picked: Integers, random: np.random.Generator) -> _Rows:
+        """A row for each path, or day, that fulfils the condition."""
         rows = self._drawn(picked, random)
         wrong = np.flatnonzero(~self._holds(rows))
         for _ in range(_TRIES if self._of_paths else 10 * _TRIES):
@@ -182,11 +235,10 @@ class _Block:
             right = self._holds(again)
             rows = _put(rows, wrong[right], _taken(again, np.flatnonzero(right)))
             wrong = wrong[~right]
-        if wrong.size and wrong.size < size:
-            others = np.setdiff1d(np.arange(size), wrong)
+        if wrong.size and wrong.size < picked.size:
+            others = np.setdiff1d(np.arange(picked.size), wrong)
             rows = _put(rows, wrong, _taken(rows, random.choice(others, wrong.size)))
-        order = random.permutation(size)
-        return _taken(rows, order)
+        return rows
 
     def _holds(self, rows: _Rows) -> Booleans:
         """Which rows are in scope and satisfy the condition."""
@@ -243,6 +295,13 @@ class _Block:
         return [self._opened.features.index(feature) for feature in self._features]
 
 
+def _even_steps(mass: Floats, begin: int, size: int, count: int, chance: float) -> Integers:
+    """Positions that `count` even steps along a mass reach, so many of them from one on."""
+    reached = np.cumsum(mass)
+    at = (begin + np.arange(size) + chance) / count * reached[-1]
+    return np.asarray(np.minimum(np.searchsorted(reached, at, side="right"), mass.size - 1), np.int64)
+
+
 def _counted_bins(counts: Integers, random: np.random.Generator) -> Integers:
     """A bin for each row of counts, or absent, each as often as it was counted."""
     reached = np.cumsum(counts, axis=1)
@@ -291,6 +350,12 @@ def _satisfied(clause: Clause, values: Floats) -> Booleans:
     return held
 
 
+def _joined(rows: list[_Rows]) -> _Rows:
+    parts = zip(*((each.lat, each.lon, each.time_us) for each in rows), strict=True)
+    lat, lon, time_us = (np.concatenate(part) for part in parts)
+    return _Rows(lat, lon, time_us, np.concatenate([each.values for each in rows], axis=1))
+
+
 def _taken(rows: _Rows, which: Integers) -> _Rows:
     return _Rows(rows.lat[which], rows.lon[which], rows.time_us[which], rows.values[:, which])
 
@@ -319,6 +384,8 @@ class _FromStrands:
 class _Strands:
     """The strands of one part of the condition."""
 
+    paths = 0
+
     def __init__(self, relation: Relation, part: Part) -> None:
         strands = relation.strands
         found = select(part.scope, strands)
@@ -329,7 +396,12 @@ class _Strands:
         self._mass = strands.rows * inside
         self.mass = float(self._mass.sum())
 
-    def draw(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
+    def draw(self, count: int, random: np.random.Generator) -> Iterator[_Rows]:
+        """So many rows, in batches."""
+        for begin in range(0, count, _BATCH):
+            yield self._drawn(min(_BATCH, count - begin), begin, count, random)
+
+    def _drawn(self, size: int, begin: int, count: int, random: np.random.Generator) -> _Rows:
         """So many of all rows that are drawn, from one number on."""
         strands, layout = self._strands, self._layout
         reached = np.cumsum(self._mass)
