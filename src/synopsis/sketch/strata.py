@@ -151,7 +151,10 @@ class Strata:
     @property
     def _offsets(self) -> tuple[Integers, Integers, Integers, Integers]:
         """Strata + 1: where runs, days, paths and stretches of each begin."""
-        of_stretches = np.searchsorted(self.stretch_offset, self.day_offset)
+        is_kept = self.stretching is not None
+        of_stretches = (
+            np.searchsorted(self.stretch_offset, self.day_offset) if is_kept else np.zeros_like(self.run_offset)
+        )
         return self.run_offset, self.day_offset, self.path_offset, of_stretches
 
     def _picked(self, strata: Any, runs: Any, days: Any, paths: Any, stretched: Any) -> Strata:
