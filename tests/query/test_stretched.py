@@ -1,0 +1,120 @@
+"""What stretches tell in machine code is what NumPy makes of them, and what rows are where scopes are whole."""
+
+import numpy as np
+import pytest
+
+from synopsis.query import stretched
+from synopsis.query.covers import Covers
+from synopsis.query.estimate import Estimates
+from synopsis.query.predicates import EVERYWHERE, AllOf
+from synopsis.query.sampled import Sample
+from synopsis.sketch import stretches
+from synopsis.sketch.budget import even_choice, tallied
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import foretold, from_tallies
+from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.summary import PathLayout
+
+HOUR_US = 3_600_000_000
+PLACES, DAYS = 6, 60
+
+
+def made():
+    random = np.random.default_rng(8)
+    latitude, longitude = random.uniform(-60, 60, PLACES), random.uniform(-170, 170, PLACES)
+    place, hour = (each.ravel() for each in np.meshgrid(np.arange(PLACES), np.arange(DAYS * 24), indexing="ij"))
+    slow = np.cumsum(random.normal(0, 0.4, (PLACES, DAYS * 24)), axis=1).ravel()
+    warm = 101_325.0 + 5 * np.sin(hour * np.pi / 12) + slow + random.normal(0, 1, hour.size)
+    rain = np.where(random.random(hour.size) < 0.9, 0.0, random.lognormal(0, 1, hour.size))
+    values = np.stack((warm, np.where(random.random(hour.size) < 0.3, np.nan, rain)))
+    scales = Scales.fit(values)
+    layout = PathLayout(3, 15, 0.25, HOUR_US, True, stretching=Stretching.of(scales, 10))
+    fine = scales.codes(values)
+    where = latitude[place], longitude[place], hour * HOUR_US
+    ticks = [each.of(row) for each, row in zip(scales.ticks, values, strict=True)]
+    levels = np.stack([table[own] for table, own in zip(layout.stretching.levels_of_ticks(scales), ticks, strict=True)])
+    kept = even_choice(*where, fine, layout)
+    strata = from_tallies(scales, tallied(*where, fine, kept, layout, levels), 15, layout.stretching)
+    order = np.lexsort((longitude, latitude))
+    rank = np.argsort(order)
+    return strata, scales, values, rank[place], hour // 24
+
+
+STRATA, SCALES, VALUES, PLACE, DAY = made()
+
+
+def sample_of(share):
+    return Sample(STRATA, SCALES, (0, 1), Covers.whole(share))
+
+
+def rows_in(share):
+    """Which rows lie in days that are wholly in scope."""
+    whole = {
+        (int(place), int(day))
+        for place, day, part in zip(STRATA.day_place, STRATA.day, share, strict=True)
+        if part == 1.0
+    }
+    return np.array([(int(place), int(day)) in whole for place, day in zip(PLACE, DAY, strict=True)])
+
+
+@pytest.mark.parametrize("feature", [0, 1])
+def test_machine_code_reads_what_numpy_reads(feature):
+    sample = sample_of(np.ones(STRATA.day_rows.size))
+    found, offset = sample.stretched(feature, sample.measured(feature, EVERYWHERE))._found
+    told = foretold(STRATA, SCALES, STRATA.stretching)
+    count, mean, deviation = stretches.read(STRATA.stretches, STRATA.stretch_rows, told, STRATA.stretch_shifts)[feature]
+    scale = STRATA.stretching.unit[feature] / stretches.LEVELS
+    mean, deviation = mean * scale, deviation * scale
+    wanted = np.stack((count, count * mean, count * (mean**2 + deviation**2)), axis=1)
+    assert np.allclose(found[:, stretched._WHOLE : stretched._WHOLE + 3], wanted, rtol=1e-12, atol=1e-9)
+    assert offset.tolist() == [0, STRATA.stretch_offset.size - 1]
+
+
+@pytest.mark.parametrize("feature", [0, 1])
+def test_scopes_of_whole_stretches_are_as_their_rows_are(feature):
+    share = np.where((STRATA.day >= 10) & (STRATA.day < 50), 1.0, 0.0)
+    numbers = Estimates(sample_of(share), AllOf(())).of(feature)
+    values = VALUES[feature][rows_in(share)]
+    values = values[~np.isnan(values)]
+    assert numbers.count[0] == values.size
+    spread = values.std()
+    assert abs(numbers.average[0] - values.mean()) < 0.05 * stretches.STEP * spread
+    assert abs(numbers.deviation[0] - spread) < 0.05 * stretches.STEP * spread
+    for low, high, true in (
+        (*numbers.average_p95, values.mean()),
+        (*numbers.sum_p95, values.sum()),
+        (*numbers.deviation_p95, spread),
+    ):
+        assert low[0] <= true <= high[0]
+
+
+def test_cut_stretches_are_told_better_than_by_bins_and_hold_at_95_percent():
+    random, better, held = np.random.default_rng(5), [], []
+    for _ in range(60):
+        first = random.integers(0, 50)
+        share = np.where((STRATA.day >= first) & (STRATA.day < first + random.integers(3, 10)), 1.0, 0.0)
+        share *= np.isin(STRATA.day_place, random.choice(PLACES, 3, replace=False))
+        numbers = Estimates(sample_of(share), AllOf(())).of(0)
+        values = VALUES[0][rows_in(share)]
+        better.append((abs(numbers.average[0] - values.mean()), abs(numbers.by_bins[1][0] - values.mean())))
+        low, high = numbers.average_p95
+        held.append(low[0] <= values.mean() <= high[0])
+    ours, by_bins = np.mean(better, axis=0)
+    assert ours < 0.8 * by_bins
+    assert np.mean(held) >= 0.85
+
+
+def test_parts_of_a_cut_stretch_add_up_to_it():
+    early, late = (np.where(each, 1.0, 0.0) for each in (STRATA.day < 33, STRATA.day >= 33))
+    counts, sums = [], []
+    for share in (early, late, np.ones(STRATA.day_rows.size)):
+        numbers = Estimates(sample_of(share), AllOf(())).of(1)
+        counts.append(numbers.count[0])
+        sums.append(numbers.count[0] * numbers.average[0])
+    assert counts[0] + counts[1] == pytest.approx(counts[2], rel=1e-3)
+    assert sums[0] + sums[1] == pytest.approx(sums[2], rel=0.02)
+
+
+def test_days_are_counted_from_before_1970_on():
+    nowhere, days = np.zeros(4, np.int64), np.array([-11, -10, -1, 0])
+    assert stretches.offsets(nowhere, nowhere, days, 10).tolist() == [0, 1, 3, 4]

@@ -1,0 +1,179 @@
+"""What is kept of stretches is what their rows are, to a step; in any order of rows, through blocks and thinning."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synopsis.sketch import blocks, stretches
+from synopsis.sketch.budget import even_choice, tallied
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.gathering import Gathering
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.strata import Strata, foretold, from_tallies
+from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.tallies import DAY_US, Tallies
+
+HOUR_US = 3_600_000_000
+
+
+def rows(places=5, days=70, seed=3):
+    """Hourly rows of some places with gaps: dry and wet days, and a feature that is mostly missing."""
+    random = np.random.default_rng(seed)
+    latitude, longitude = random.uniform(-60, 60, places), random.uniform(-170, 170, places)
+    place, hour = (each.ravel() for each in np.meshgrid(np.arange(places), np.arange(days * 24), indexing="ij"))
+    there = (random.random(place.size) < 0.8) & ~((place == 1) & (hour // 24 > 9) & (hour // 24 < 55))
+    place, hour = place[there], hour[there]
+    warm = np.round(290 + place + 6 * np.sin(hour / 4) + random.normal(0, 2, place.size), 1)
+    rain = np.where(random.random(place.size) < 0.9, 0.0, random.lognormal(0, 1, place.size))
+    rare = np.where(random.random(place.size) < 0.95, np.nan, warm - 280)
+    return latitude[place], longitude[place], hour * HOUR_US - 40 * DAY_US, np.stack((warm, rain, rare))
+
+
+ROWS = rows()
+SCALES = Scales.fit(ROWS[3])
+LAYOUT = PathLayout(1, 15, 0.3, HOUR_US, True, stretching=Stretching.of(SCALES, 10))
+TICKS = np.stack([ticks.of(row) for ticks, row in zip(SCALES.ticks, ROWS[3], strict=True)])
+
+
+def tallies_of(which=slice(None), layout=LAYOUT):
+    latitude, longitude, local_us = (each[which] for each in ROWS[:3])
+    fine = np.stack([SCALES.code_of_tick(feature)[TICKS[feature, which]] for feature in range(3)])
+    tables = layout.stretching.levels_of_ticks(SCALES)
+    levels = np.stack([table[ticks] for table, ticks in zip(tables, TICKS[:, which], strict=True)])
+    kept = even_choice(latitude, longitude, local_us, fine, layout)
+    return tallied(latitude, longitude, local_us, fine, kept, layout, levels)
+
+
+def strata_of(tallies, layout=LAYOUT):
+    return from_tallies(SCALES, tallies, layout.bins, layout.stretching)
+
+
+WHOLE = strata_of(tallies_of())
+CONTEXTS = Contexts.fit(WHOLE.codes, 15)
+
+
+def read(strata):
+    """Values, mean and deviation of stretches, in the units of features."""
+    told = foretold(strata, SCALES, strata.stretching)
+    known = stretches.read(strata.stretches, strata.stretch_rows, told, strata.stretch_shifts)
+    unit, centre = (np.array(each)[:, None] for each in (strata.stretching.unit, strata.stretching.centre))
+    scale = unit / stretches.LEVELS
+    return known[:, 0], centre + known[:, 1] * scale, known[:, 2] * scale
+
+
+def truth(strata):
+    """The same of the rows themselves, and how many rows there are."""
+    latitude, longitude, local_us, values = ROWS
+    places = sorted(set(zip(latitude, longitude, strict=True)))
+    place = np.array([places.index(each) for each in zip(latitude, longitude, strict=True)])
+    day = local_us // DAY_US
+    month = (local_us.astype("datetime64[us]")).astype("datetime64[M]").astype(np.int64)
+    found = np.full((3, 3, strata.stretch_offset.size - 1), np.nan)
+    stratum = np.searchsorted(strata.day_offset, strata.stretch_offset[:-1], side="right") - 1
+    for number, begin in enumerate(strata.stretch_offset[:-1]):
+        own = (place == strata.day_place[begin]) & (day // 10 == strata.day[begin] // 10)
+        own &= month == strata.period[stratum[number]]
+        for feature, row in enumerate(values[:, own]):
+            present = row[~np.isnan(row)]
+            found[feature, 0, number] = present.size
+            if present.size:
+                found[feature, 1:, number] = present.mean(), present.std()
+    return np.moveaxis(found, 1, 0)
+
+
+def test_counts_of_values_are_exact_and_means_and_deviations_are_a_step_off_at_most():
+    count, mean, deviation = read(WHOLE)
+    true_count, true_mean, true_deviation = truth(WHOLE)
+    assert np.array_equal(count, true_count)
+    step = stretches.STEP * np.array(LAYOUT.stretching.unit)[:, None] / np.sqrt(np.maximum(true_count, 1))
+    level = np.array(LAYOUT.stretching.unit)[:, None] / stretches.LEVELS + 1e-3  # and what ticks round
+    some = true_count > 0
+    assert (np.abs(mean - true_mean)[some] <= (step / 2 + level)[some]).all()
+    assert (np.abs(deviation - true_deviation)[some] <= (step / 2 + 3 * level)[some]).all()
+
+
+def test_errors_of_dry_stretches_do_not_add_up():
+    count, mean, _ = read(WHOLE)
+    total, error = (count[1] * mean[1]).sum(), np.abs(count[1] * (mean[1] - truth(WHOLE)[1][1]))
+    assert abs(total - np.nansum(ROWS[3][1])) < 0.5 * np.nansum(error)
+
+
+@given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5))
+@settings(max_examples=10)
+def test_rows_in_any_order_and_grouping_give_the_same_stretches(seed, parts):
+    order = np.random.default_rng(seed).permutation(ROWS[2].size)
+    joined = Tallies.joined([tallies_of(each) for each in np.array_split(order, parts)])
+    assert np.array_equal(strata_of(joined).stretches, WHOLE.stretches)
+
+
+def test_machine_code_gathers_the_same_sums():
+    gathering = Gathering(LAYOUT, SCALES, None)
+    shifted = TICKS.astype(np.int64) << (16 * np.arange(3))[:, None]
+    packed = [np.bitwise_or.reduce(shifted, axis=0)]
+    assert gathering.add(*ROWS[:3], packed) == ROWS[2].size
+    gathered, plain = gathering.tallies(), tallies_of()
+    for name in ("stretch_stratum", "stretch_place", "stretch", "stretch_sums"):
+        assert np.array_equal(getattr(gathered, name), getattr(plain, name)), name
+
+
+def test_parts_of_tallies_have_their_own_stretches():
+    whole = tallies_of()
+    parts = [part for _, part in whole.parted(np.arange(whole.latitude.size) % 2)]
+    assert np.array_equal(strata_of(Tallies.joined(parts)).stretches, WHOLE.stretches)
+
+
+@pytest.mark.parametrize("features", [[0, 1, 2], [2, 0], [1]])
+def test_blocks_bring_stretches_back_however_they_are_opened(features):
+    closed = [blocks.closed(WHOLE.take(slice(at, at + 4)), CONTEXTS) for at in range(0, len(WHOLE) - 3, 4)]
+    plain = Strata.joined([blocks.opened(each, CONTEXTS, features, LAYOUT.stretching) for each in closed])
+    assert np.array_equal(plain.stretches, WHOLE.take(slice(0, len(closed) * 4)).stretches[features])
+    chosen = np.ones(5, np.bool_)
+    chosen[2] = False
+    fast = blocks.opened_within(closed, CONTEXTS, features, chosen, -30, -5, stretching=LAYOUT.stretching)
+    there = np.isin(plain.period, fast.period) & chosen[plain.run_place[plain.run_offset[:-1]]]
+    wanted = plain.take(there)
+    assert np.array_equal(fast.stretches, wanted.stretches)
+    assert np.array_equal(fast.stretch_offset, wanted.stretch_offset)
+
+
+@given(st.lists(st.tuples(*[st.integers(-(1 << 22), 1 << 22)] * 3), max_size=30))
+def test_facts_come_back_from_their_frame(facts):
+    numbers = np.array(facts, np.int64).reshape(-1, 3).T
+    assert np.array_equal(stretches.opened(stretches.closed(numbers)), numbers)
+
+
+def test_thinning_changes_no_stretch_by_more_than_a_step():
+    packed = tuple(blocks.closed(WHOLE.take(run), CONTEXTS) for run in cut(WHOLE))
+    corners = sorted(set(zip(*ROWS[:2], strict=True)))
+    places = (np.array([each[axis] for each in corners]) for axis in range(2))
+    summary = Summary(LAYOUT, *places, SCALES, CONTEXTS, packed)
+    thin = Strata.joined(summary.thinned(0.5).opened(range(3)))
+    before, after = read(WHOLE), read(thin)
+    assert np.array_equal(before[0], after[0])
+    step = stretches.STEP * np.array(LAYOUT.stretching.unit)[:, None] / np.sqrt(np.maximum(before[0], 1))
+    for one, two in zip(before[1:], after[1:], strict=True):
+        assert (np.abs(one - two)[before[0] > 0] <= step[before[0] > 0] / 2 + 1e-9).all()
+
+
+def test_a_summary_of_some_features_keeps_their_stretches():
+    packed = tuple(blocks.closed(WHOLE.take(run), CONTEXTS) for run in cut(WHOLE))
+    summary = Summary(LAYOUT, np.arange(5.0), np.arange(5.0), SCALES, CONTEXTS, packed)
+    part = summary.of_strata(summary.opened([2, 0]), [2, 0])
+    assert part.layout.stretching == LAYOUT.stretching.of_features([2, 0])
+    assert np.array_equal(Strata.joined(part.opened([0, 1])).stretches, WHOLE.stretches[[2, 0]])
+
+
+def test_a_stretching_comes_back_from_plain_values():
+    assert PathLayout.from_dict(LAYOUT.to_dict()) == LAYOUT
+    assert PathLayout.from_dict(replace(LAYOUT, stretching=None).to_dict()).stretching is None
+
+
+def test_features_that_never_vary_or_never_come_have_a_unit():
+    values = np.stack((np.full(50, 7.0), np.full(50, np.nan), np.arange(50.0)))
+    stretching = Stretching.of(Scales.fit(values), 5)
+    assert all(unit > 0 and np.isfinite(unit) for unit in stretching.unit)
+    assert np.isfinite(stretching.centre).all()
