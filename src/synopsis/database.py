@@ -127,6 +127,9 @@ def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
         "grain": summary.grain,
         "layout": layout.to_dict(),
         "exact": {"count": f"{places} x days", "count by bin": f"{groups} x {summary.span}"},
+        **(
+            {} if not layout.stretch_days else {"nearly_exact": {"mean, std": f"{places} x {layout.stretch_days} days"}}
+        ),
         "given_up": {
             "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",
             "values": f"kept as one of {layout.bins} bins, {groups} x {summary.span}",
