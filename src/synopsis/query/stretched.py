@@ -14,7 +14,7 @@ from synopsis.query.inference import NORMAL
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.stretches import GOLDEN, LEVELS, MIXED, ODD, STEP, USUAL
+from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, STEP, USUAL
 
 #: Paths in scope against which rows without one are thought to be as the whole stretch is: one to three do as well.
 STEADY = 2.0
@@ -91,6 +91,7 @@ def _read(
     mean = level / max(held, 1e-300)
     deviation = np.sqrt(max(square / max(held, 1e-300) - mean * mean, 0.0))
     step = STEP * LEVELS / np.sqrt(max(count, 1.0))
+    shift = shift if deviation > CONSTANT else 0.0
     mean += (facts[1, stretch] - shift) * step
     deviation = max(deviation + (facts[2, stretch] - shift) * step, 0.0)
     scale = unit / LEVELS

@@ -127,7 +127,7 @@ def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching
         day_rows=day_rows,
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
-        stretches=np.stack(stretched) if stretched else np.empty((len(features), stretches.FACTS, 0), np.int64),
+        stretches=np.stack(stretched) if stretched else np.empty((0, stretches.FACTS, 0), np.int64),
         stretching=stretching,
     )
 

@@ -339,7 +339,8 @@ def decoded(
             strata, runs = strata + 1, runs + sizes[each, 0]
             days, paths = days + sizes[each, 1], paths + sizes[each, 2]
     most, stretched = days if stretch_days else 0, 0
-    stretches, stretch_offset = np.empty((features.size, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
+    of_stretches = features.size if stretch_days else 0
+    stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
     tables = features.size * (2 if stretch_days else 1)
     period = np.empty(strata, np.int64)
     starts = np.empty((features.size, strata, bins), np.uint8)

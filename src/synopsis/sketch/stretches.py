@@ -35,6 +35,9 @@ STEP: Final = 0.1
 #: Levels to a usual deviation.
 LEVELS: Final = 8_192
 
+#: Levels by which what does not vary may seem to, by rounding.
+CONSTANT: Final = 1e-3
+
 #: Paths of a stratum that are thought to be in each of its stretches, as all of its paths are.
 USUAL: Final = 0.5
 
@@ -156,6 +159,11 @@ def shifts(offset: Integers, day: Integers, kept: Integers) -> Floats:
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 - 0.5
 
 
+def varying(deviation: Floats) -> NDArray[np.bool_]:
+    """Whether values foretell a deviation, in levels: a constant is kept as it is, and not shifted."""
+    return deviation > CONSTANT
+
+
 def rounded(sums: Floats | Integers, rows: Integers, foretold: Floats, shift: Floats) -> Integers:
     """What is kept of stretches of so many rows: features x FACTS x stretches.
 
@@ -167,7 +175,8 @@ def rounded(sums: Floats | Integers, rows: Integers, foretold: Floats, shift: Fl
     mean = sums[:, 1] / some
     deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
     absent = (rows - count) - np.rint(foretold[:, 0])
-    moved = ((each - told) / step + shift for each, told in ((mean, foretold[:, 1]), (deviation, foretold[:, 2])))
+    by = shift * varying(foretold[:, 2])
+    moved = ((each - told) / step + by for each, told in ((mean, foretold[:, 1]), (deviation, foretold[:, 2])))
     facts = (absent, *map(np.rint, moved))
     return np.stack((facts[0], *(np.where(count > 0.0, each, 0.0) for each in facts[1:])), axis=1).astype(np.int64)
 
@@ -176,7 +185,8 @@ def read(facts: Integers, rows: Integers, foretold: Floats, shift: Floats) -> Fl
     """What facts say, as `foretold` is: features x (values, mean, deviation) x stretches, the latter two in levels."""
     count = np.clip(rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, rows)
     step = STEP * LEVELS / np.sqrt(np.maximum(count, 1.0))
-    mean, deviation = (foretold[:, each] + (facts[:, each] - shift) * step for each in (1, 2))
+    by = shift * varying(foretold[:, 2])
+    mean, deviation = (foretold[:, each] + (facts[:, each] - by) * step for each in (1, 2))
     return np.stack((count, mean, np.maximum(deviation, 0.0)), axis=1)
 
 
