@@ -71,7 +71,7 @@ class Stretching:
         """Units as scales know them."""
         centre, unit = [], []
         for feature in range(len(scales.quantizers)):
-            mass, mean = (each[feature].astype(np.float64) for each in (scales.masses, scales.means))
+            mass, mean = scales.masses[feature].astype(np.float64), _means(scales, feature)
             total = mass.sum()
             middle = float(mass @ mean / total) if total > 0.0 else 0.0
             square = float(mass @ ((mean - middle) ** 2 + scales.variances(feature)) / total) if total > 0.0 else 0.0
@@ -132,6 +132,14 @@ def summed(levels: Levels, stretch: Integers, stretches: int) -> Integers:
     return found
 
 
+def _means(scales: Scales, feature: int) -> Floats:
+    """The means of fine bins, which are kept as float32 and may have slipped out of these."""
+    quantizer, means = scales.quantizers[feature], scales.means[feature].astype(np.float64)
+    low, high = quantizer.bounds(np.arange(quantizer.bins), low=quantizer.low, high=quantizer.high)
+    known = np.isfinite(low) & np.isfinite(high) & (low <= high)
+    return np.where(known, np.clip(means, np.where(known, low, 0.0), np.where(known, high, 0.0)), means)
+
+
 def running(scales: Scales, stretching: Stretching) -> list[Floats]:
     """Features: (mass, sum of levels, sum of squares) x (fine bins + 1), running over the fine bins.
 
@@ -140,7 +148,7 @@ def running(scales: Scales, stretching: Stretching) -> list[Floats]:
     found = []
     for feature, (centre, unit) in enumerate(zip(stretching.centre, stretching.unit, strict=True)):
         mass = scales.masses[feature].astype(np.float64) + _TRACE
-        mean = (scales.means[feature].astype(np.float64) - centre) / unit * LEVELS
+        mean = (_means(scales, feature) - centre) / unit * LEVELS
         square = mean * mean + scales.variances(feature) / unit**2 * LEVELS**2
         found.append(np.pad(np.cumsum((mass, mass * mean, mass * square), axis=1), ((0, 0), (1, 0))))
     return found
