@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synopsis.query import influences
+from synopsis.query import influences, weighing
 from synopsis.query.inference import NORMAL
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
@@ -127,10 +127,7 @@ def gathered(
     Cost: proportional to the paths of the strata in scope.
     """
     bins, groups = starts.shape[1], slots.size - 1
-    path_start, at = np.empty(day_kept.size, np.int64), 0
-    for each in range(day_kept.size):
-        path_start[each] = at
-        at += day_kept[each]
+    path_start = weighing._path_starts(day_kept)
     stretch_of, number = np.empty(day_kept.size, np.int64), 0
     for stretch in range(stretch_offset.size - 1):
         for each in range(stretch_offset[stretch], stretch_offset[stretch + 1]):
@@ -276,10 +273,7 @@ def errors(
     """
     influence, spread, _ = influences._by_bin(statistic, 0.0, np.empty((0, 0)), tables, count, average, variance, slots)
     bins, groups = influence.shape[1], offset.size - 1
-    path_start, at = np.empty(day_kept.size, np.int64), 0
-    for each in range(day_kept.size):
-        path_start[each] = at
-        at += day_kept[each]
+    path_start = weighing._path_starts(day_kept)
     half = np.zeros(groups)
     for group in range(groups):
         if not count[group] > 0.0:
