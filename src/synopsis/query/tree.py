@@ -388,6 +388,21 @@ Condition = OnPlace | TimeIs | OnFeature | GroupIs | Not | And | Or
 EVERYTHING: Final = And()
 
 
+def any_of(parts: tuple[Condition, ...], place: Place) -> Condition:
+    """An OR; one of geohashes alone is a list of geohashes, and one that holds everywhere says nothing."""
+    if EVERYTHING in parts:
+        return And(place=place)
+    cells = [part for part in parts if isinstance(part, InCells)]
+    if len(cells) == len(parts):
+        return InCells(tuple(prefix for part in cells for prefix in part.prefixes), place=place)
+    return Or(parts, place=place)
+
+
+def negated(condition: Condition, place: Place) -> Condition:
+    """A NOT; that of a NOT is what stands in it."""
+    return condition.condition if isinstance(condition, Not) else Not(condition, place=place)
+
+
 def _part(condition: Condition) -> str:
     return f"({condition})" if isinstance(condition, And | Or) else str(condition)
 

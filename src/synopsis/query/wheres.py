@@ -30,13 +30,14 @@ from synopsis.query.tree import (
     Moment,
     Name,
     Near,
-    Not,
     Operand,
     Or,
     Place,
     TimeIs,
     Within,
+    any_of,
     has_set,
+    negated,
 )
 
 #: Spellings of the functions in SQL; all of them divide by n.
@@ -95,13 +96,13 @@ class Conditions(Text):
         if isinstance(node, exp.And):
             return And(tuple(map(self.condition, parts_of(node, exp.And))), place=self.place(self.start(node)))
         if isinstance(node, exp.Or):
-            return self._either(node)
+            return any_of(tuple(map(self.condition, parts_of(node, exp.Or))), self.place(self.start(node)))
         if isinstance(node, exp.Not):
-            return self._negated(self.condition(node.this), node)
+            return negated(self.condition(node.this), self.place(self.start(node)))
         if node.args.get("negate"):
             plain = node.copy()
             plain.set("negate", None)
-            return self._negated(self.condition(plain), node)
+            return negated(self.condition(plain), self.place(self.start(node)))
         function = self.function_name(node)
         if function == "BOX":
             return self._box(node)
@@ -131,22 +132,6 @@ class Conditions(Text):
             if above is node or above is None or column is node:
                 return column
         return None
-
-    def _either(self, node: exp.Or) -> Condition:
-        """An OR; one of geohashes alone is a list of geohashes, and one that holds everywhere says nothing."""
-        place = self.place(self.start(node))
-        parts = tuple(map(self.condition, parts_of(node, exp.Or)))
-        if And() in parts:
-            return And(place=place)
-        cells = [part for part in parts if isinstance(part, InCells)]
-        if len(cells) == len(parts):
-            return InCells(tuple(prefix for part in cells for prefix in part.prefixes), place=place)
-        return Or(parts, place=place)
-
-    def _negated(self, condition: Condition, node: exp.Expr) -> Condition:
-        if isinstance(condition, Not):
-            return condition.condition
-        return Not(condition, place=self.place(self.start(node)))
 
     def _feature(self, node: exp.Expr, column: exp.Column) -> Condition:
         place = self.place(self.start(node))
