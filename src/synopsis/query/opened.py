@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
+from synopsis.query.predicates import EVERYTHING
 from synopsis.query.regions import Region
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
@@ -83,7 +84,9 @@ class Opened:
             features += whereabouts.features(timed or cuts_days)
         strata = None
         if begin is None or end is None or begin < end:
-            strata = summary.opened_within(features, chosen, *_days(layout, begin, end))
+            # Stretches tell nothing of rows that fulfil a condition.
+            stretched = part.condition == EVERYTHING
+            strata = summary.opened_within(features, chosen, *_days(layout, begin, end), stretched=stretched)
         return cls(summary, layout, features, strata, chosen, begin, end, whereabouts, cut)
 
     @classmethod

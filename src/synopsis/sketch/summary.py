@@ -214,14 +214,18 @@ class Summary:
         )
 
     def opened_within(
-        self, features: Sequence[int], chosen: NDArray[np.bool_], first_day: int, last_day: int
+        self, features: Sequence[int], chosen: NDArray[np.bool_], first_day: int, last_day: int, *, stretched: bool = True
     ) -> Strata | None:
-        """The strata that have a chosen place and a day in a span, of all blocks, with these features."""
+        """The strata that have a chosen place and a day in a span, of all blocks, with these features.
+
+        `stretched` says whether stretches are wanted, where there are any.
+        """
         looked_at = [self.blocks[each] for each in decoding.touched(chosen, *self._reach).tolist()]
         if not looked_at:
             return None
         layout, given = self.layout, (self.contexts, features, chosen, first_day, last_day)
-        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=layout.stretching)
+        stretching = layout.stretching if stretched else None
+        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=stretching)
 
     @cached_property
     def _reach(self) -> tuple[Integers, Integers]:
