@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
+from operator import attrgetter
 from typing import Any
+
+
+@cache
+def _facts(kind: Any) -> Callable[[Any], Any]:
+    """What tells values of a dataclass apart."""
+    names = [each.name for each in fields(kind) if each.compare]
+    return attrgetter(*names) if names else lambda value: ()
 
 
 class Hashed:
@@ -26,7 +36,7 @@ class Hashed:
         try:
             return self._hash
         except AttributeError:
-            whole: Any = self  # a dataclass, as its subclasses are
-            known = hash(tuple(getattr(self, each.name) for each in fields(whole) if each.compare))
+            kind: Any = type(self)  # a dataclass, as subclasses are
+            known = hash(_facts(kind)(self))
             object.__setattr__(self, "_hash", known)
             return known
