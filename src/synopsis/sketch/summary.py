@@ -214,7 +214,13 @@ class Summary:
         )
 
     def opened_within(
-        self, features: Sequence[int], chosen: NDArray[np.bool_], first_day: int, last_day: int, *, stretched: bool = True
+        self,
+        features: Sequence[int],
+        chosen: NDArray[np.bool_],
+        first_day: int,
+        last_day: int,
+        *,
+        stretched: bool = True,
     ) -> Strata | None:
         """The strata that have a chosen place and a day in a span, of all blocks, with these features.
 
