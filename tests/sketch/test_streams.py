@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synopsis.sketch import streams
-from synopsis.sketch.streams import LAP, Odds, laps
+from synopsis.sketch.streams import FLOOR, LAP, WORD, Odds, laps
 
 
 def again(odds, ranks, paths, features=None):
@@ -15,6 +15,23 @@ def again(odds, ranks, paths, features=None):
     words, lengths = streams.encoded(odds, ranks, sizes)
     chosen = list(range(len(ranks))) if features is None else features
     return streams.decoded(odds, chosen, [words[each] for each in chosen], lengths[chosen], sizes)
+
+
+def plainly(odds, ranks, sizes):
+    """The words of each stream of one feature, as they are defined: one number, and what does not fit goes out."""
+    found, ends = [], np.cumsum(sizes)
+    for begin, end in zip(ends - sizes, ends, strict=True):
+        number, words = 0, []
+        for path in reversed(range(begin, end)):
+            before = int(ranks[path - 1]) if path > begin and len(odds) > 1 else 0
+            start, stop = map(int, odds[before, ranks[path] : int(ranks[path]) + 2])
+            if number >= (stop - start) << 2 * WORD - int(odds[0, -1]).bit_length() + 1:
+                words.insert(0, number % FLOOR)
+                number //= FLOOR
+            number = number // (stop - start) * int(odds[0, -1]) + number % (stop - start) + start
+        head = [number // FLOOR, number % FLOOR][2 - (number > 0) - (number >= FLOOR) :]
+        found.append([*head, *words])
+    return found
 
 
 @st.composite
@@ -39,6 +56,17 @@ def test_ranks_come_back_from_their_streams(given_ranks):
     assert np.array_equal(again(odds, ranks, paths), ranks)
     last = [len(ranks) - 1]
     assert np.array_equal(again(odds, ranks, paths, last), ranks[last])
+
+
+@given(ranked())
+def test_machine_code_finds_the_words_of_every_stream(given_ranks):
+    symbols, ranks, paths, known = given_ranks
+    odds, sizes = Odds.of(known, symbols), laps(np.array(paths))
+    words, lengths = streams.encoded(odds, ranks, sizes)
+    for own, shares, found, length in zip(ranks, odds.shares, words, lengths, strict=True):
+        wanted = plainly(shares, own, sizes)
+        assert [len(each) for each in wanted] == length.tolist()
+        assert [word for each in wanted for word in each] == found.tolist()
 
 
 @pytest.mark.parametrize("paths", [[LAP], [LAP + 1, 0, 3], [5 * LAP - 1, 2 * LAP, 1]])

@@ -38,6 +38,15 @@ def packed(array: NDArray[Any]) -> bytes:
     return bytes(head + codec.compress(plain, asbytes=True))
 
 
+def roughly(array: NDArray[np.uint8]) -> int:
+    """About how many bytes a frame of these has, told in a tenth of the time that packing takes.
+
+    >>> roughly(np.zeros(10_000, np.uint8)) < 40
+    True
+    """
+    return LINE_HEAD + len(_LARGE.compress(array.tobytes(), asbytes=True))
+
+
 def unpacked(frame: bytes) -> NDArray[Any]:
     """The array of a frame.
 

@@ -29,9 +29,9 @@ from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
-    from synopsis.sketch import decoding
+    from synopsis.sketch import decoding, encoding
 else:
-    decoding = Later("synopsis.sketch.decoding")
+    decoding, encoding = Later("synopsis.sketch.decoding"), Later("synopsis.sketch.encoding")
 
 Flags = NDArray[np.bool_]
 
@@ -282,29 +282,24 @@ def restretched(strata: Strata, others: Strata, scales: Scales, stretching: Stre
 def foretold(strata: Strata, scales: Scales, stretching: Stretching) -> Floats:
     """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
 
-    A stretch is thought to have a few paths more that are as those of its stratum are. Cost: a few passes over the
-    paths for a feature.
+    A stretch is thought to have a few paths more that are as those of its stratum are. Cost: a pass over the paths for
+    a feature.
     """
-    offset, bins = strata.stretch_offset, strata.bins
-    day = np.repeat(np.arange(strata.day_rows.size), strata.day_kept)
-    stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
-    of_path = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
+    offset, rows = strata.stretch_offset, strata.stretch_rows
+    size, paths = offset.size - 1, np.diff(strata.path_offset)
     of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
-    paths = np.maximum(np.diff(strata.path_offset), 1)
-    found = np.empty((strata.features, stretches.FACTS, offset.size - 1))
+    kept = np.add.reduceat(strata.day_kept, offset[:-1]) if size else offset[:-1]
+    kept = kept + stretches.USUAL * (paths > 0)[of_stretch]
+    found = np.empty((strata.features, stretches.FACTS, size))
     for feature, axis in enumerate(stretches.running(scales, stretching)):
         begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
         in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
-        present = strata.codes[feature] < bins
-        values = np.zeros((4, present.size))  # of each path: one, whether it has a value, its level and square
-        values[0], values[1] = 1.0, present
-        values[2:, present] = in_bin[:, of_path[present], strata.codes[feature][present]]
-        told = np.empty((4, offset.size - 1))
-        for row, own in enumerate(values):
-            usual = np.bincount(of_path, own, len(strata)) / paths
-            told[row] = np.bincount(stretch, own, offset.size - 1) + stretches.USUAL * usual[of_stretch]
-        absent = np.where(told[0] > 0.0, 1.0 - told[1] / np.maximum(told[0], 1e-300), 0.0) * strata.stretch_rows
-        mean, square = told[2:] / np.maximum(told[1], 1e-300)
+        sums = np.zeros((stretches.FACTS, size + len(strata)))  # of paths with a value: how many, levels and squares
+        encoding.told(strata.codes[feature], strata.day_offset, offset, strata.day_kept, in_bin, sums)
+        usual = sums[:, size:] / np.maximum(paths, 1)
+        held, level, square = sums[:, :size] + stretches.USUAL * usual[:, of_stretch]
+        absent = np.where(kept > 0.0, 1.0 - held / np.maximum(kept, 1e-300), 0.0) * rows
+        mean, square = level / np.maximum(held, 1e-300), square / np.maximum(held, 1e-300)
         found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
     return found
 

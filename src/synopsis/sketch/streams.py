@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import Codes
+
+if TYPE_CHECKING:
+    from synopsis.sketch import encoding
+else:
+    encoding = Later("synopsis.sketch.encoding")
 
 Words = NDArray[np.uint16]
 Shares = NDArray[np.uint16]
@@ -131,55 +137,14 @@ class _Turns:
 def encoded(odds: Odds, ranks: Codes, sizes: Integers) -> tuple[list[Words], Integers]:
     """The words of every feature's streams, one after the other, and features x streams: how many words each has.
 
-    Ranks are features x paths, sizes the paths of each stream. Cost: proportional to ranks, and a few calls for each of
-    the paths of the longest stream.
+    Ranks are features x paths, sizes the paths of each stream. Cost: proportional to ranks.
     """
-    features, paths = ranks.shape
-    turns, first = _Turns.of(sizes), np.cumsum(sizes) - sizes
-    before = np.zeros(ranks.shape, np.intp)
-    if odds.levels.shape[1] > 1:
-        before[:, 1:] = ranks[:, :-1]
-        before[:, first] = 0
-    feature = np.arange(features)[:, None]
-    starts = odds.shares[feature, before, ranks]
-    parts = odds.shares[feature, before, ranks.astype(np.intp) + 1] - starts
-    start, share = np.empty((features, paths), np.uint64), np.empty((features, paths), np.uint64)
-    start[:, turns.place], share[:, turns.place] = starts, parts
-    number = np.zeros((features, sizes.size), np.uint64)
-    words, told = np.zeros((features, paths), np.uint16), np.zeros((features, paths), np.bool_)
-    bits, word, room = np.uint64(odds.bits), np.uint64(WORD), np.uint64(2 * WORD - odds.bits)
-    for turn in range(turns.active.size - 1, -1, -1):
-        own = slice(turns.begin[turn], turns.begin[turn] + turns.active[turn])
-        known, part = number[:, : turns.active[turn]], share[:, own]
-        is_full = known >= part << room
-        words[:, own], told[:, own] = known & np.uint64(FLOOR - 1), is_full
-        whole, rest = np.divmod(np.where(is_full, known >> word, known), part)
-        number[:, : turns.active[turn]] = (whole << bits) + rest + start[:, own]
-    words, told = words[:, turns.place], told[:, turns.place]
-    last = np.empty_like(number)
-    last[:, turns.order] = number
-    return _gathered(words, told, last, sizes)
-
-
-def _gathered(
-    words: Words, told: NDArray[np.bool_], number: NDArray[np.uint64], sizes: Integers
-) -> tuple[list[Words], Integers]:
-    """Streams of the numbers that were left and the words that went out before, the last ones first."""
-    ends = np.cumsum(sizes)
-    running = np.pad(np.cumsum(told, axis=1), ((0, 0), (1, 0)))
-    heads = (number > 0).astype(np.int64) + (number >= FLOOR)
-    sums: Integers = running[:, ends] - running[:, ends - sizes] + heads
-    found = []
-    for own, is_told, left, head, size in zip(words, told, number, heads, sums, strict=True):
-        at = np.cumsum(size) - size
-        stream, in_head = np.empty(int(size.sum()), np.uint16), np.zeros(int(size.sum()), np.bool_)
-        high, low = head == 2, at + head - 1
-        stream[at[high]] = left[high] >> np.uint64(WORD)
-        stream[low[head > 0]] = left[head > 0] & np.uint64(FLOOR - 1)
-        in_head[at[high]] = in_head[low[head > 0]] = True
-        stream[~in_head] = own[is_told]
-        found.append(stream)
-    return found, sums
+    lengths, found = np.zeros((len(ranks), sizes.size), np.int64), []
+    for own, shares, length in zip(np.ascontiguousarray(ranks), odds.shares, lengths, strict=True):
+        words = np.empty(own.size + 2 * sizes.size, np.uint16)
+        begin = encoding.streamed(own, sizes, shares, odds.bits, words, length)
+        found.append(words[begin:].copy())
+    return found, lengths
 
 
 def decoded(odds: Odds, features: list[int], words: list[Words], lengths: Integers, sizes: Integers) -> Codes:
