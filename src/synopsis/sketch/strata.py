@@ -135,10 +135,16 @@ class Strata:
         begin = self.stretch_offset[:-1]
         return np.add.reduceat(self.day_rows, begin) if begin.size else begin
 
-    @property
-    def stretch_shifts(self) -> Floats:
-        """Stretches: by how much of a step what is kept of each was shifted."""
-        return stretches.shifts(self.stretch_offset, self.day, self.day_kept)
+    def lattice(self, axes: Sequence[Floats]) -> stretches.Lattice:
+        """Where means and deviations of stretches may lie, given what runs over the fine bins of each feature."""
+        offset = self.stretch_offset
+        stratum = np.searchsorted(self.day_offset, offset[:-1], side="right") - 1
+        anchor, shift = np.empty((2, self.features, offset.size - 1))
+        for feature, axis in enumerate(axes):
+            level, varies, mark = stretches.anchored(self.starts[feature], self.ends[feature], axis)
+            anchor[feature] = level[stratum]
+            shift[feature] = stretches.shifted(offset, self.day, self.day_rows, mark[stratum]) * varies[stratum]
+        return stretches.Lattice(self.stretch_rows, anchor, shift)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""
@@ -265,24 +271,24 @@ def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Str
     own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
     sums = np.zeros((found.features, stretches.FACTS, begin.size), np.int64)
     sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
-    told = foretold(found, scales, stretching)
-    return replace(found, stretches=stretches.rounded(sums, found.stretch_rows, told, found.stretch_shifts))
+    axes = stretches.running(scales, stretching)
+    return replace(found, stretches=found.lattice(axes).facts(sums, foretold(found, axes)))
 
 
 def restretched(strata: Strata, others: Strata, scales: Scales, stretching: Stretching) -> Strata:
     """The same strata with stretches as `others` have them, which differ in their paths alone."""
-    told = foretold(others, scales, stretching)
-    known = stretches.read(others.stretches, others.stretch_rows, told, others.stretch_shifts)
-    count, mean, deviation = np.moveaxis(known, 1, 0)
+    axes = stretches.running(scales, stretching)
+    lattice = others.lattice(axes)
+    count, mean, deviation = np.moveaxis(lattice.read(others.stretches, foretold(others, axes)), 1, 0)
     sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
-    told = foretold(strata, scales, stretching)
-    return replace(strata, stretches=stretches.rounded(sums, strata.stretch_rows, told, strata.stretch_shifts))
+    return replace(strata, stretches=lattice.facts(sums, foretold(strata, axes)))
 
 
-def foretold(strata: Strata, scales: Scales, stretching: Stretching) -> Floats:
+def foretold(strata: Strata, axes: Sequence[Floats]) -> Floats:
     """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
 
-    A stretch is thought to have a few paths more that are as those of its stratum are. Cost: a few passes over the
+    Given what runs over the fine bins of each feature.
+    A stretch is thought to have a little more than its paths, as those of its stratum are. Cost: a few passes over the
     paths for a feature.
     """
     offset, bins = strata.stretch_offset, strata.bins
@@ -290,21 +296,21 @@ def foretold(strata: Strata, scales: Scales, stretching: Stretching) -> Floats:
     stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
     of_path = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
     of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
-    paths = np.maximum(np.diff(strata.path_offset), 1)
     found = np.empty((strata.features, stretches.FACTS, offset.size - 1))
-    for feature, axis in enumerate(stretches.running(scales, stretching)):
+    for feature, axis in enumerate(axes):
         begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
         in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
         present = strata.codes[feature] < bins
         values = np.zeros((4, present.size))  # of each path: one, whether it has a value, its level and square
         values[0], values[1] = 1.0, present
         values[2:, present] = in_bin[:, of_path[present], strata.codes[feature][present]]
-        told = np.empty((4, offset.size - 1))
-        for row, own in enumerate(values):
-            usual = np.bincount(of_path, own, len(strata)) / paths
-            told[row] = np.bincount(stretch, own, offset.size - 1) + stretches.USUAL * usual[of_stretch]
-        absent = np.where(told[0] > 0.0, 1.0 - told[1] / np.maximum(told[0], 1e-300), 0.0) * strata.stretch_rows
-        mean, square = told[2:] / np.maximum(told[1], 1e-300)
+        told = np.stack([np.bincount(stretch, own, offset.size - 1) for own in values])
+        usual = np.stack([np.bincount(of_path, own, len(strata)) for own in values])[:, of_stretch]
+        seen = stretches.SEEN * usual / np.maximum(usual[0], 1.0)
+        more = stretches.USUAL * usual / np.maximum(usual[1], 1.0)
+        paths = told[0] + seen[0]
+        absent = np.where(paths > 0.0, 1.0 - (told[1] + seen[1]) / np.maximum(paths, 1e-300), 0.0) * strata.stretch_rows
+        mean, square = (told[2:] + more[2:]) / np.maximum(told[1] + more[1], 1e-300)
         found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
     return found
 
