@@ -61,8 +61,8 @@ def rows_in(share):
 def test_machine_code_reads_what_numpy_reads(feature):
     sample = sample_of(np.ones(STRATA.day_rows.size))
     found, offset = sample.stretched(feature, sample.measured(feature, EVERYWHERE))._found
-    told = foretold(STRATA, SCALES, STRATA.stretching)
-    count, mean, deviation = stretches.read(STRATA.stretches, STRATA.stretch_rows, told, STRATA.stretch_shifts)[feature]
+    axes = stretches.running(SCALES, STRATA.stretching)
+    count, mean, deviation = STRATA.lattice(axes).read(STRATA.stretches, foretold(STRATA, axes))[feature]
     scale = STRATA.stretching.unit[feature] / stretches.LEVELS
     mean, deviation = mean * scale, deviation * scale
     wanted = np.stack((count, count * mean, count * (mean**2 + deviation**2)), axis=1)

@@ -192,6 +192,6 @@ def _covered(
     touched = np.logical_or.reduce([part.chosen for part in parts])
     for block in summary.blocks:
         if touched[block.place_low : block.place_high + 1].any():
-            strata = blocks.opened(block, summary.contexts, columns, summary.layout.stretching)
+            strata = summary.opened_block(block, columns)
             opened = (replace(part, strata=strata, features=columns) for part in parts)
             yield strata, np.sum([part.covered(part.begin_us, part.end_us).share for part in opened], axis=0)

@@ -14,7 +14,7 @@ from synopsis.query.inference import NORMAL
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, STEP, USUAL
+from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, SEEN, STEP, USUAL
 
 #: Paths in scope against which rows without one are thought to be as the whole stretch is: one to three do as well.
 STEADY = 2.0
@@ -32,7 +32,7 @@ _WHOLE, _PATHS, _INSIDE, _STEP, _FACTS = 7, 10, 13, 16, 17
 def _usual(
     stratum: int, day_offset: Integers, day_kept: Integers, starts: Integers, codes: Codes, means: Floats, bins: int
 ) -> tuple[float, float, float, float]:
-    """Of all paths of a stratum: their number; per path, whether it has a value, its level and the square of that."""
+    """Of all paths of a stratum: their number; the part of them that has a value; of these, mean level and square."""
     paths = held = level = square = 0.0
     for day in range(day_offset[stratum], day_offset[stratum + 1]):
         for path in range(starts[day], starts[day] + day_kept[day]):
@@ -41,8 +41,21 @@ def _usual(
             if code < bins:
                 held += 1.0
                 level, square = level + means[0, stratum, code], square + means[1, stratum, code]
-    size = max(paths, 1.0)
-    return paths, held / size, level / size, square / size
+    size = max(held, 1.0)
+    return paths, held / max(paths, 1.0), level / size, square / size
+
+
+@compiled
+def _anchor(stratum: int, starts: Codes, ends: Codes, running: Floats) -> tuple[float, bool, int]:
+    """A level among the values of a stratum, whether these vary, and its mark, as `stretches.anchored` has it."""
+    end, mark = 0, 0
+    for each in range(starts.shape[1]):
+        end, mark = max(end, ends[stratum, each]), mark + (each + 1) * starts[stratum, each]
+    begin = starts[stratum, 0]
+    mass = max(running[0, end] - running[0, begin], 1e-300)
+    mean = (running[1, end] - running[1, begin]) / mass
+    square = (running[2, end] - running[2, begin]) / mass
+    return mean, np.sqrt(max(square - mean * mean, 0.0)) > CONSTANT, mark
 
 
 @compiled
@@ -59,10 +72,11 @@ def _in_levels(starts: Codes, ends: Codes, running: Floats) -> Floats:
 
 
 @compiled
-def _shift(pattern: int, day: int) -> float:
-    """By how much of a step what is kept of a stretch was shifted, as `stretches.shifts` has it."""
+def _shift(pattern: int, day: int, mark: int) -> float:
+    """By how much of a step the lattice of a stretch is shifted, as `stretches.shifted` has it."""
     mixed = (np.uint64(pattern) * ODD + np.uint64(day)) * GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXED
+    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ np.uint64(mark)) * MIXED
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * GOLDEN
     return float(mixed >> np.uint64(11)) / 2.0**53 - 0.5
 
 
@@ -75,25 +89,25 @@ def _read(
     held: float,
     level: float,
     square: float,
+    anchor: float,
     shift: float,
     usual: tuple[float, float, float, float],
     unit: float,
 ) -> tuple[float, float, float, float]:
     """Values of a stretch, their sum and sum of squares beyond the centre, and the step that these were rounded to.
 
-    Given what its paths add up to, in levels, and those of its stratum: as `stretches.read` does.
+    Given what its paths add up to, in levels, and those of its stratum: as `Lattice.read` does.
     """
-    more = USUAL if usual[0] > 0.0 else 0.0
-    paths, held = paths + more, held + more * usual[1]
-    level, square = level + more * usual[2], square + more * usual[3]
-    absent = (np.rint((1.0 - held / paths) * rows) if paths > 0.0 else 0.0) + facts[0, stretch]
-    count = min(max(rows - absent, 0.0), rows)
-    mean = level / max(held, 1e-300)
-    deviation = np.sqrt(max(square / max(held, 1e-300) - mean * mean, 0.0))
+    seen = SEEN if usual[0] > 0.0 else 0.0
+    share = 1.0 - (held + seen * usual[1]) / (paths + seen) if paths + seen > 0.0 else 0.0
+    count = min(max(rows - (np.rint(share * rows) + facts[0, stretch]), 0.0), rows)
+    more = USUAL if usual[1] > 0.0 else 0.0
+    values = max(held + more, 1e-300)
+    mean, square = (level + more * usual[2]) / values, (square + more * usual[3]) / values
+    deviation = np.sqrt(max(square - mean * mean, 0.0))
     step = STEP * LEVELS / np.sqrt(max(count, 1.0))
-    shift = shift if deviation > CONSTANT else 0.0
-    mean += (facts[1, stretch] - shift) * step
-    deviation = max(deviation + (facts[2, stretch] - shift) * step, 0.0)
+    mean = anchor + (np.rint((mean - anchor) / step + shift) + facts[1, stretch] - shift) * step
+    deviation = max((np.rint(deviation / step + shift) + facts[2, stretch] - shift) * step, 0.0)
     scale = unit / LEVELS
     mean, deviation = mean * scale, deviation * scale
     return count, count * mean, count * (mean * mean + deviation * deviation), step * scale
@@ -141,6 +155,7 @@ def gathered(
     for group in range(groups):
         for slot in range(slots[group], slots[group + 1]):
             usual = _usual(stratum[slot], day_offset, day_kept, path_start, codes, means, bins)
+            anchor = _anchor(stratum[slot], starts, ends, running)
             last = -1
             for each in range(begin[slot], end[slot]):
                 where, part = day[each], share[each]
@@ -150,7 +165,7 @@ def gathered(
                     last = stretch_of[where]
                     _begun(
                         found[number], last, slot, stratum[slot], facts, stretch_offset, ordinal, day_rows, day_kept,
-                        path_start, codes, means, tables, bins, centre, unit, usual,
+                        path_start, codes, means, tables, bins, centre, unit, usual, anchor,
                     )  # fmt: skip
                     number += 1
                 own = found[number - 1]
@@ -186,6 +201,7 @@ def _begun(
     centre: float,
     unit: float,
     usual: tuple[float, float, float, float],
+    anchor: tuple[float, bool, int],
 ) -> None:
     """What is known of one stretch, whatever of it is in scope."""
     first, last = stretch_offset[stretch], stretch_offset[stretch + 1]
@@ -193,7 +209,7 @@ def _begun(
     pattern = 0
     for where in range(first, last):
         rows, paths = rows + day_rows[where], paths + day_kept[where]
-        pattern += (where - first + 1) * day_kept[where]
+        pattern += (where - first + 1) * day_rows[where]
         for path in range(path_start[where], path_start[where] + day_kept[where]):
             code = codes[path]
             if code < bins:
@@ -203,8 +219,9 @@ def _begun(
                 own[_PATHS + 1] += value
                 own[_PATHS + 2] += value * value + tables[2, slot, code]
     own[_BEGIN], own[_END], own[_ROWS], own[_KEPT], own[_SLOT] = first, last, rows, paths, slot
+    shift = _shift(pattern, ordinal[first], anchor[2]) if anchor[1] else 0.0
     own[_WHOLE], own[_WHOLE + 1], own[_WHOLE + 2], own[_STEP] = _read(
-        facts, stretch, rows, paths, held, level, square, _shift(pattern, ordinal[first]), usual, unit
+        facts, stretch, rows, paths, held, level, square, anchor[0], shift, usual, unit
     )
 
 

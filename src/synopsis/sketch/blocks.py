@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import streams, stretches, tilts
+from synopsis.sketch import days, streams, stretches, tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.moments import Integers
+from synopsis.sketch.evenly import Evenly, threshold
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed, plain_bytes, roughly, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
@@ -36,6 +38,15 @@ _QUICKER: Final = 1.02
 #: no block of which it then made less than streams do.
 _PLAINLY_LESS: Final = 0.95
 
+#: Bytes of the sizes of all heads but the last, which stand before them.
+_SIZES: Final = 12
+
+#: The largest share below one.
+_MOST_SHARE: Final = 1.0 - 2.0**-53
+
+#: No places.
+NOWHERE: Final = np.empty(0), np.empty(0)
+
 
 @dataclass(frozen=True)
 class Block:
@@ -45,7 +56,10 @@ class Block:
     place_high: int
     period_low: int
     period_high: int
-    head: bytes  #: keys, runs and days
+    kept: int  #: how many paths it has
+    share: float | None  #: of the rows, whose paths stay, where days tell which; None where these are counted
+    weekly: bool  #: whether days are bits of weeks
+    head: bytes  #: keys, runs, rows of days, and paths of days where these are counted
     bins: tuple[bytes, ...]  #: a frame a feature
     #: A frame with the words that streams have, features x streams, then words, a feature each; or nothing, then ranks.
     paths: tuple[bytes, ...]
@@ -59,18 +73,15 @@ class Block:
     @property
     def rows(self) -> int:
         """How many rows it counted."""
-        return int(unpacked(self._heads[2])[0].sum())
+        plain = unpacked(self._heads[2])
+        return int((np.unpackbits(plain) if self.weekly else plain).sum())
 
     @property
-    def kept(self) -> int:
-        """How many paths it has."""
-        return int(unpacked(self._heads[2])[1].sum())
-
-    @property
-    def _heads(self) -> tuple[bytes, bytes, bytes]:
-        """The packed keys of strata, of runs, and days."""
-        first, second = (int.from_bytes(self.head[at : at + 4], "little") for at in (0, 4))
-        return self.head[8 : 8 + first], self.head[8 + first : 8 + first + second], self.head[8 + first + second :]
+    def _heads(self) -> tuple[bytes, ...]:
+        """The packed keys of strata, of runs, rows of days, and paths of days or nothing."""
+        sizes = [int.from_bytes(self.head[at : at + 4], "little") for at in range(0, _SIZES, 4)]
+        ends = np.cumsum((_SIZES, *sizes)).tolist()
+        return tuple(self.head[begin:end] for begin, end in pairwise((*ends, len(self.head))))
 
     @property
     def nbytes(self) -> int:
@@ -78,18 +89,22 @@ class Block:
         return len(self.head) + sum(sum(map(len, frames)) for frames in (self.bins, self.paths, self.stretches))
 
 
-def closed(strata: Strata, contexts: Contexts) -> Block:
-    """Strata as a block."""
+def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> Block:
+    """Strata as a block; which days have paths may be known `evenly`."""
     low = int(strata.run_place.min())
     keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
     runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
-    days = packed(np.stack((strata.day_rows, strata.day_kept)))
+    rows = days.closed(strata.day_rows, strata.run_first, strata.run_days)
+    paths, share = days.closed_paths(strata.day_kept, strata.day_rows, strata.day_place, strata.day, evenly)
     return Block(
         low,
         int(strata.run_place.max()),
         int(strata.period.min()),
         int(strata.period.max()),
-        len(keys).to_bytes(4, "little") + len(runs).to_bytes(4, "little") + keys + runs + days,
+        int(strata.day_kept.sum()),
+        share,
+        days.is_weekly(strata.day_rows),
+        b"".join((*(len(each).to_bytes(4, "little") for each in (keys, runs, rows)), keys, runs, rows, paths)),
         tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
         _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds),
         tuple(map(stretches.closed, strata.stretches)) if strata.stretching is not None else (),
@@ -107,11 +122,26 @@ def _closed_paths(ranks: Codes, paths: Integers, odds: Odds) -> tuple[bytes, ...
     return in_streams if size <= _QUICKER * sum(map(len, in_frames)) else in_frames
 
 
-def opened(block: Block, contexts: Contexts, features: Sequence[int], stretching: Stretching | None = None) -> Strata:
-    """The strata of a block, with bins, paths and stretches of these features only, in this order."""
-    (period, runs), (place, first, lengths), (day_rows, day_kept) = (
-        unpacked(head).astype(np.int64) for head in block._heads
-    )
+def opened(
+    block: Block,
+    contexts: Contexts,
+    features: Sequence[int],
+    stretching: Stretching | None = None,
+    where: tuple[Floats, Floats] = NOWHERE,
+) -> Strata:
+    """The strata of a block, with bins, paths and stretches of these features only, in this order.
+
+    `where` are all places, for blocks whose days tell by themselves whether they have paths.
+    """
+    heads = block._heads
+    (period, runs), (place, first, lengths) = (unpacked(head).astype(np.int64) for head in heads[:2])
+    day_rows = days.opened(heads[2], block.weekly, first, lengths)
+    if block.share is None:
+        day_kept = unpacked(heads[3])[0].astype(np.int64)
+    else:
+        ordinal = np.arange(day_rows.size) - np.repeat(np.cumsum(lengths) - lengths - first, lengths)
+        of_day = np.repeat(place + block.place_low, lengths)
+        day_kept = Evenly(*where, block.share).paths(of_day, ordinal, day_rows)
     bins = [_opened_bins(block.bins[feature], contexts.bins) for feature in features]
     run_offset = np.append(0, np.cumsum(runs))
     path_offset = np.append(0, np.cumsum(day_kept))[np.append(0, np.cumsum(lengths))[run_offset]]
@@ -157,10 +187,12 @@ def opened_within(
     *,
     even: bool = False,
     stretching: Stretching | None = None,
+    where: tuple[Floats, Floats] = NOWHERE,
 ) -> Strata | None:
     """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
 
-    `even` says whether their paths come at even steps of time, `stretching` how stretches are told, if at all.
+    `even` says whether their paths come at even steps of time, `stretching` how stretches are told, if at all; `where`
+    are all places, for blocks whose days tell by themselves whether they have paths.
     Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
     """
     needed = contexts.needed(set(features))
@@ -185,6 +217,11 @@ def opened_within(
         contexts.odds.shares,
         contexts.odds.bits,
         np.array([block.place_low for block in blocks]),
+        np.array([block.weekly for block in blocks]),
+        np.array([decoding.COUNTED if block.share is None else _told(block.share) for block in blocks]),
+        np.array([threshold(min(block.share or 0.0, _MOST_SHARE)) for block in blocks]),
+        where[0].view(np.uint64),
+        where[1].view(np.uint64),
         chosen,
         first_day,
         last_day,
@@ -202,6 +239,10 @@ def opened_within(
     # What it would find out by itself.
     vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
     return strata
+
+
+def _told(share: float) -> int:
+    return decoding.ALL if share >= 1.0 else decoding.BY_TURN
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:

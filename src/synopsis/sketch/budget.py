@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.sketch import blocks, stretches
+from synopsis.sketch import blocks, evenly, stretches
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes, Scales
@@ -47,9 +47,6 @@ _MOST_STRETCHES, _LEAST_STRETCH = 0.15, 0.25
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
-
-#: The golden section in turns of 2**64: an irrational step never repeats, so that slots are chosen evenly at any share.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 _NICE_US = tuple(seconds * 1_000_000 for seconds in (1, 10, 60, 300, 600, 900, 1_800, 3_600, 10_800, 21_600, 86_400))
 
@@ -223,7 +220,8 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
     tallies = tallied(probe.latitude, probe.longitude, probe.local_us, probe.fine, kept, layout, levels)
     made = from_tallies(probe.scales, tallies, layout.bins, stretching)
     contexts = contexts or Contexts.fit(made.codes, layout.bins)
-    packed = [blocks.closed(made.take(run), contexts) for run in cut(made)]
+    even = layout.evenly(tallies.latitude, tallies.longitude)
+    packed = [blocks.closed(made.take(run), contexts, even) for run in cut(made)]
     paths, bins, stretched = (
         sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins", "stretches")
     )
@@ -313,22 +311,7 @@ def even_choice(
     """Which rows' paths stay: a function of the row alone, that spreads them evenly over every place's time."""
     if layout.kept >= 1.0:
         return np.ones(local_us.size, np.bool_)
-    turn = _scrambled((latitude + 0.0).view(np.uint64) ^ _scrambled((longitude + 0.0).view(np.uint64)))
-    turn += (local_us // layout.slot_us).view(np.uint64) * _GOLDEN
+    turn = evenly.turns(latitude, longitude) + (local_us // layout.slot_us).view(np.uint64) * evenly.GOLDEN
     if not layout.regular:
-        turn += _hashed_codes(fine, local_us)
-    return np.asarray(turn < np.uint64(layout.kept * 2.0**64))
-
-
-def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    mixed = numbers * _GOLDEN
-    mixed ^= mixed >> np.uint64(29)
-    return mixed * np.uint64(0xBF58476D1CE4E5B9)
-
-
-def _hashed_codes(fine: Codes, local_us: Integers) -> NDArray[np.uint64]:
-    mixed = local_us.view(np.uint64).copy()
-    for codes in fine:
-        mixed = (mixed ^ codes.astype(np.uint64)) * _GOLDEN
-        mixed ^= mixed >> np.uint64(32)
-    return mixed * np.uint64(0xBF58476D1CE4E5B9)
+        turn += evenly.scattered(fine, local_us)
+    return evenly.stays(turn, layout.kept)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
+from synopsis.sketch.days import WEEK
+from synopsis.sketch.evenly import GOLDEN, MIXED
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
 from synopsis.sketch.scales import Codes
@@ -25,8 +27,11 @@ Bytes = NDArray[np.uint8]
 #: A whole number of 64 bits without a sign.
 Unsigned = np.uint64
 
-#: Parts of a block before those of its features: keys, runs, days.
-HEADS = 3
+#: Parts of a block before those of its features: keys, runs, rows of days, paths of days.
+HEADS = 4
+
+#: How the paths of days are known: as so many, from the turn of their place and day, or as one for each row.
+COUNTED, BY_TURN, ALL = range(3)
 
 #: Of a part: its kind, its place among the plain bytes, its rows and its columns.
 KIND, PLACE, ROWS, COLUMNS = range(4)
@@ -63,9 +68,11 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
             many = 0 if in_streams else 1
         number = frame // frames * per_block + (HEADS - 1 + turn_of if turn_of else 0)
         for turn in range(many if sizes[frame] else 0):
-            if turn_of == 0:  # the sizes of the first two stand before all three
-                begin = past if turn else at + 8
+            if turn_of == 0:  # the sizes of all but the last stand before them, and the last may be empty
+                begin = past if turn else at + 4 * (HEADS - 1)
                 past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
+                if begin == past:
+                    continue
             rows = _size(joined, begin + 2)
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
             parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD else 1
@@ -106,35 +113,81 @@ def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> 
 
 
 @compiled
+def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
+    """At which turn the days of a place begin, as `evenly.turns` has it."""
+    turn = longitude * GOLDEN
+    turn = (latitude ^ (turn ^ turn >> Unsigned(29)) * MIXED) * GOLDEN
+    return (turn ^ turn >> Unsigned(29)) * MIXED
+
+
+@compiled
+def _rows_of(plain: Bytes, parts: Integers, part: int, weekly: bool, first: int, each: int, day: int, week: int) -> int:
+    """The rows of a day of a run, whose days and weeks begin there, as `days.opened` has it."""
+    if not weekly:
+        return _number(plain, parts, part, 0, day + each)
+    at = first % WEEK + each
+    return int(plain[parts[part, PLACE] + week + at // WEEK]) >> (at % WEEK) & 1
+
+
+@compiled
+def _paths_of(
+    plain: Bytes, parts: Integers, part: int, told: int, turn: Unsigned, below: Unsigned, at: int, day: int, rows: int
+) -> int:
+    """The paths of a day that is at some place among those of its block, of so many rows."""
+    if told == COUNTED:
+        return _number(plain, parts, part, 0, at)
+    return rows if told == ALL or turn + Unsigned(day) * GOLDEN < below else 0
+
+
+@compiled
+def _weeks(first: int, days: int) -> int:
+    """The weeks that a run reaches into."""
+    return (first % WEEK + days + WEEK - 1) // WEEK
+
+
+@compiled
 def _kept(
     plain: Bytes,
     parts: Integers,
     per_block: int,
     place_low: Integers,
+    weekly: NDArray[np.bool_],
+    told: Integers,
+    below: NDArray[np.uint64],
+    latitude: NDArray[np.uint64],
+    longitude: NDArray[np.uint64],
     chosen: NDArray[np.bool_],
     first_day: int,
     last_day: int,
 ) -> Integers:
-    """Strata of all blocks: runs, days and paths of each, and whether a run is at a chosen place within the days."""
+    """Strata of all blocks: runs, days and paths of each, whether a run is at a chosen place within the days, weeks."""
     strata = 0
     for block in range(place_low.size):
         strata += parts[block * per_block, COLUMNS]
-    sizes = np.zeros((strata, 4), np.int64)
+    sizes = np.zeros((strata, 5), np.int64)
     at = 0
     for block in range(place_low.size):
-        keys, runs, days = block * per_block, block * per_block + 1, block * per_block + 2
-        run = day = 0
+        keys, runs, rows = block * per_block, block * per_block + 1, block * per_block + 2
+        run = day = week = 0
         for stratum in range(parts[keys, COLUMNS]):
             sizes[at, 0] = _number(plain, parts, keys, 1, stratum)
             for each in range(run, run + sizes[at, 0]):
                 place = _number(plain, parts, runs, 0, each) + place_low[block]
                 first, length = _number(plain, parts, runs, 1, each), _number(plain, parts, runs, 2, each)
-                sizes[at, 1] += length
+                turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                for later in range(length):
+                    own = 0
+                    if told[block] != COUNTED:
+                        own = _rows_of(plain, parts, rows, weekly[block], first, later, day, week)
+                    sizes[at, 2] += _paths_of(
+                        plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, own
+                    )
+                weeks = _weeks(first, length)
+                day, week = day + length, week + weeks
+                sizes[at, 1], sizes[at, 4] = sizes[at, 1] + length, sizes[at, 4] + weeks
                 if chosen[place] and first <= last_day and first + length > first_day:
                     sizes[at, 3] = 1
-            for each in range(day, day + sizes[at, 1]):
-                sizes[at, 2] += _number(plain, parts, days, 1, each)
-            run, day, at = run + sizes[at, 0], day + sizes[at, 1], at + 1
+            run, at = run + sizes[at, 0], at + 1
     return sizes
 
 
@@ -314,6 +367,11 @@ def decoded(
     shares: Shares,
     bits: int,
     place_low: Integers,
+    weekly: NDArray[np.bool_],
+    told: Integers,
+    below: NDArray[np.uint64],
+    latitude: NDArray[np.uint64],
+    longitude: NDArray[np.uint64],
     chosen: NDArray[np.bool_],
     first_day: int,
     last_day: int,
@@ -332,7 +390,8 @@ def decoded(
     with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the
     codes, parents first, where they are not in streams: `words` tells where these begin.
     """
-    sizes = _kept(plain, parts, per_block, place_low, chosen, first_day, last_day)
+    days_known = (weekly, told, below, latitude, longitude)
+    sizes = _kept(plain, parts, per_block, place_low, *days_known, chosen, first_day, last_day)
     strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
@@ -364,7 +423,7 @@ def decoded(
     for block in range(place_low.size):
         keys, lengths = block * per_block, block * per_block + HEADS + tables
         streams = parts[lengths, ROWS] // parents.shape[0]
-        run = day = path = lap = stretch = 0
+        run = day = path = lap = stretch = week = 0
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
         for stratum in range(parts[keys, COLUMNS]):
@@ -383,16 +442,23 @@ def decoded(
                 lap += 1
             if sizes[seen, 3]:
                 period[to] = _number(plain, parts, keys, 0, stratum)
+                own_day, own_week = day, week
                 for each in range(sizes[seen, 0]):
-                    run_place[to_run + each] = _number(plain, parts, keys + 1, 0, run + each) + place_low[block]
-                    run_first[to_run + each] = _number(plain, parts, keys + 1, 1, run + each)
-                    run_days[to_run + each] = _number(plain, parts, keys + 1, 2, run + each)
-                    for later in range(run_days[to_run + each]):
-                        day_of[to_of + later] = run_first[to_run + each] + later
-                    to_of += run_days[to_run + each]
-                for each in range(sizes[seen, 1]):
-                    day_rows[to_day + each] = _number(plain, parts, keys + 2, 0, day + each)
-                    day_kept[to_day + each] = _number(plain, parts, keys + 2, 1, day + each)
+                    place = _number(plain, parts, keys + 1, 0, run + each) + place_low[block]
+                    first_of = _number(plain, parts, keys + 1, 1, run + each)
+                    long = _number(plain, parts, keys + 1, 2, run + each)
+                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                    run_place[to_run + each], run_first[to_run + each], run_days[to_run + each] = place, first_of, long
+                    for later in range(long):
+                        here = first_of + later
+                        day_of[to_of] = here
+                        rows = _rows_of(plain, parts, keys + 2, weekly[block], first_of, later, own_day, own_week)
+                        day_rows[to_of] = rows
+                        day_kept[to_of] = _paths_of(
+                            plain, parts, keys + 3, told[block], turn, below[block], own_day + later, here, rows
+                        )
+                        to_of += 1
+                    own_day, own_week = own_day + long, own_week + _weeks(first_of, long)
                 for feature in range(features.size):
                     own = keys + HEADS + feature
                     table, columns = parts[own, PLACE] + stratum, parts[own, COLUMNS]
@@ -432,6 +498,7 @@ def decoded(
             elif stretch_days:
                 stretch += _stretches(plain, parts, keys + 1, run, sizes[seen, 0], stretch_days)
             run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
+            week += sizes[seen, 4]
             seen += 1
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):

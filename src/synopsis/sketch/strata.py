@@ -135,10 +135,16 @@ class Strata:
         begin = self.stretch_offset[:-1]
         return np.add.reduceat(self.day_rows, begin) if begin.size else begin
 
-    @property
-    def stretch_shifts(self) -> Floats:
-        """Stretches: by how much of a step what is kept of each was shifted."""
-        return stretches.shifts(self.stretch_offset, self.day, self.day_kept)
+    def lattice(self, axes: Sequence[Floats]) -> stretches.Lattice:
+        """Where means and deviations of stretches may lie, given what runs over the fine bins of each feature."""
+        offset = self.stretch_offset
+        stratum = np.searchsorted(self.day_offset, offset[:-1], side="right") - 1
+        anchor, shift = np.empty((2, self.features, offset.size - 1))
+        for feature, axis in enumerate(axes):
+            level, varies, mark = stretches.anchored(self.starts[feature], self.ends[feature], axis)
+            anchor[feature] = level[stratum]
+            shift[feature] = stretches.shifted(offset, self.day, self.day_rows, mark[stratum]) * varies[stratum]
+        return stretches.Lattice(self.stretch_rows, anchor, shift)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""
@@ -265,41 +271,43 @@ def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Str
     own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
     sums = np.zeros((found.features, stretches.FACTS, begin.size), np.int64)
     sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
-    told = foretold(found, scales, stretching)
-    return replace(found, stretches=stretches.rounded(sums, found.stretch_rows, told, found.stretch_shifts))
+    axes = stretches.running(scales, stretching)
+    return replace(found, stretches=found.lattice(axes).facts(sums, foretold(found, axes)))
 
 
 def restretched(strata: Strata, others: Strata, scales: Scales, stretching: Stretching) -> Strata:
     """The same strata with stretches as `others` have them, which differ in their paths alone."""
-    told = foretold(others, scales, stretching)
-    known = stretches.read(others.stretches, others.stretch_rows, told, others.stretch_shifts)
-    count, mean, deviation = np.moveaxis(known, 1, 0)
+    axes = stretches.running(scales, stretching)
+    lattice = others.lattice(axes)
+    count, mean, deviation = np.moveaxis(lattice.read(others.stretches, foretold(others, axes)), 1, 0)
     sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
-    told = foretold(strata, scales, stretching)
-    return replace(strata, stretches=stretches.rounded(sums, strata.stretch_rows, told, strata.stretch_shifts))
+    return replace(strata, stretches=lattice.facts(sums, foretold(strata, axes)))
 
 
-def foretold(strata: Strata, scales: Scales, stretching: Stretching) -> Floats:
+def foretold(strata: Strata, axes: Sequence[Floats]) -> Floats:
     """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
 
-    A stretch is thought to have a few paths more that are as those of its stratum are. Cost: a pass over the paths for
-    a feature.
+    Given what runs over the fine bins of each feature.
+    A stretch is thought to have a little more than its paths, as those of its stratum are. Cost: a pass over the paths
+    for a feature.
     """
     offset, rows = strata.stretch_offset, strata.stretch_rows
     size, paths = offset.size - 1, np.diff(strata.path_offset)
     of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
     kept = np.add.reduceat(strata.day_kept, offset[:-1]) if size else offset[:-1]
-    kept = kept + stretches.USUAL * (paths > 0)[of_stretch]
+    kept = kept + stretches.SEEN * (paths > 0)[of_stretch]
     found = np.empty((strata.features, stretches.FACTS, size))
-    for feature, axis in enumerate(stretches.running(scales, stretching)):
+    for feature, axis in enumerate(axes):
         begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
         in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
         sums = np.zeros((stretches.FACTS, size + len(strata)))  # of paths with a value: how many, levels and squares
         encoding.told(strata.codes[feature], strata.day_offset, offset, strata.day_kept, in_bin, sums)
-        usual = sums[:, size:] / np.maximum(paths, 1)
-        held, level, square = sums[:, :size] + stretches.USUAL * usual[:, of_stretch]
-        absent = np.where(kept > 0.0, 1.0 - held / np.maximum(kept, 1e-300), 0.0) * rows
-        mean, square = level / np.maximum(held, 1e-300), square / np.maximum(held, 1e-300)
+        (held, level, square), usual = sums[:, :size], sums[:, size:]
+        seen = stretches.SEEN * (usual[0] / np.maximum(paths, 1))[of_stretch]
+        more = stretches.USUAL * (usual / np.maximum(usual[0], 1.0))[:, of_stretch]
+        absent = np.where(kept > 0.0, 1.0 - (held + seen) / np.maximum(kept, 1e-300), 0.0) * rows
+        values = np.maximum(held + more[0], 1e-300)
+        mean, square = (level + more[1]) / values, (square + more[2]) / values
         found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
     return found
 

@@ -6,7 +6,7 @@ a scope cuts have a total that their parts must add up to.
 
 What is kept is rounded: a mean of n values to steps of their usual deviation over the root of n. So a sum of many
 stretches is off by as much as if every row were off by a thirtieth of a deviation, each to a side of its own. And it is
-kept as the difference from what the paths of the stretch foretell, which takes half the bytes. Sums are of levels,
+kept as so many steps from what the paths of the stretch foretell, which takes half the bytes. Sums are of levels,
 whole numbers: they come out the same in whatever order rows, tasks and machines are taken.
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed, unpacked
-from synopsis.sketch.scales import ABSENT, Scales
+from synopsis.sketch.scales import ABSENT, Codes, Scales
 
 Levels = NDArray[np.int32]
 
@@ -38,8 +38,9 @@ LEVELS: Final = 8_192
 #: Levels by which what does not vary may seem to, by rounding.
 CONSTANT: Final = 1e-3
 
-#: Paths of a stratum that are thought to be in each of its stretches, as all of its paths are.
-USUAL: Final = 0.5
+#: Values that are thought to be in each stretch beside those of its paths, as those of its stratum are; and paths, where
+#: the question is whether there is a value.
+USUAL, SEEN = 1.0, 0.05
 
 #: Odd numbers without a pattern, to mix bits with.
 GOLDEN, ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x2545F4914F6CDD1D)
@@ -154,48 +155,70 @@ def running(scales: Scales, stretching: Stretching) -> list[Floats]:
     return found
 
 
-def shifts(offset: Integers, day: Integers, kept: Integers) -> Floats:
-    """Stretches: by which part of a step, from -0.5 to 0.5, what is kept of each is shifted before it is rounded.
+@dataclass(frozen=True)
+class Lattice:
+    """Where means and deviations of stretches may lie once they are rounded; no path plays a part in it.
+
+    So stretches stay what they are, bit by bit, when paths are thinned; only what paths foretell of them changes.
+    """
+
+    rows: Integers  #: stretches
+    anchor: Floats  #: features x stretches: a level on the lattice of means, but for the shift; a constant is its own
+    shift: Floats  #: features x stretches: by which part of a step, from -0.5 to 0.5, the lattice is shifted
+
+    def facts(self, sums: Floats | Integers, foretold: Floats) -> Integers:
+        """What is kept of stretches with these sums: features x FACTS x stretches.
+
+        A stretch without values has nothing to tell but their number; a single value does not deviate.
+        """
+        count = sums[:, 0]
+        some = np.maximum(count, 1.0)
+        mean = sums[:, 1] / some
+        deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
+        absent = (self.rows - count) - np.rint(foretold[:, 0])
+        steps = self._steps(count, mean, deviation) - self._steps(count, foretold[:, 1], foretold[:, 2])
+        return np.stack((absent, *np.where(count > 0.0, steps, 0.0)), axis=1).astype(np.int64)
+
+    def read(self, facts: Integers, foretold: Floats) -> Floats:
+        """What facts say, as `foretold` is: features x (values, mean, deviation) x stretches, the latter in levels."""
+        count = np.clip(self.rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, self.rows)
+        steps = np.stack((facts[:, 1], facts[:, 2])) + self._steps(count, foretold[:, 1], foretold[:, 2])
+        beyond = (steps - self.shift) * _step(count)
+        return np.stack((count, self.anchor + beyond[0], np.maximum(beyond[1], 0.0)), axis=1)
+
+    def _steps(self, count: Floats, mean: Floats, deviation: Floats) -> Floats:
+        """Whole steps up to means and deviations of so many values."""
+        return np.rint(np.stack((mean - self.anchor, deviation)) / _step(count) + self.shift)
+
+
+def _step(count: Floats) -> Floats:
+    return STEP * LEVELS / np.sqrt(np.maximum(count, 1.0))
+
+
+def anchored(starts: Codes, ends: Codes, axis: Floats) -> tuple[Floats, NDArray[np.bool_], Integers]:
+    """Strata: a level among their values, whether these vary at all, and a mark by which strata differ.
+
+    Given the bins of a feature, strata x bins, and what runs over its fine bins.
+    """
+    begin, end = starts[:, 0].astype(np.int64), ends.max(axis=1).astype(np.int64)
+    mass = np.maximum(axis[0, end] - axis[0, begin], 1e-300)
+    mean, square = (axis[1:, end] - axis[1:, begin]) / mass
+    varies = np.sqrt(np.maximum(square - mean * mean, 0.0)) > CONSTANT
+    return mean, varies, starts.astype(np.int64) @ np.arange(1, starts.shape[1] + 1)
+
+
+def shifted(offset: Integers, day: Integers, rows: Integers, mark: Integers) -> Floats:
+    """Stretches: by which part of a step, from -0.5 to 0.5, the lattice of each is shifted.
 
     Most stretches may be alike, as dry ones are: rounded all to one side, their errors would add up. Which days they
-    have and how many paths of each (`kept`) is known to whoever reads them, and differs from place to place.
+    have, with how many rows each, and the bins of their stratum (`mark`) are known to whoever reads them.
     """
-    own = np.arange(kept.size) - np.repeat(offset[:-1], np.diff(offset)) + 1
-    pattern = np.add.reduceat(own * kept, offset[:-1]) if offset.size > 1 else offset[:-1]
+    own = np.arange(rows.size) - np.repeat(offset[:-1], np.diff(offset)) + 1
+    pattern = np.add.reduceat(own * rows, offset[:-1]) if offset.size > 1 else offset[:-1]
     mixed = (pattern.astype(np.uint64) * ODD + day[offset[:-1]].astype(np.uint64)) * GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXED
+    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ mark.astype(np.uint64)) * MIXED
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * GOLDEN
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 - 0.5
-
-
-def varying(deviation: Floats) -> NDArray[np.bool_]:
-    """Whether values foretell a deviation, in levels: a constant is kept as it is, and not shifted."""
-    return deviation > CONSTANT
-
-
-def rounded(sums: Floats | Integers, rows: Integers, foretold: Floats, shift: Floats) -> Integers:
-    """What is kept of stretches of so many rows: features x FACTS x stretches.
-
-    A stretch without values has nothing to tell but their number; a single value does not deviate.
-    """
-    count = sums[:, 0]
-    some = np.maximum(count, 1.0)
-    step = STEP * LEVELS / np.sqrt(some)
-    mean = sums[:, 1] / some
-    deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
-    absent = (rows - count) - np.rint(foretold[:, 0])
-    by = shift * varying(foretold[:, 2])
-    moved = ((each - told) / step + by for each, told in ((mean, foretold[:, 1]), (deviation, foretold[:, 2])))
-    facts = (absent, *map(np.rint, moved))
-    return np.stack((facts[0], *(np.where(count > 0.0, each, 0.0) for each in facts[1:])), axis=1).astype(np.int64)
-
-
-def read(facts: Integers, rows: Integers, foretold: Floats, shift: Floats) -> Floats:
-    """What facts say, as `foretold` is: features x (values, mean, deviation) x stretches, the latter two in levels."""
-    count = np.clip(rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, rows)
-    step = STEP * LEVELS / np.sqrt(np.maximum(count, 1.0))
-    by = shift * varying(foretold[:, 2])
-    mean, deviation = (foretold[:, each] + (facts[:, each] - by) * step for each in (1, 2))
-    return np.stack((count, mean, np.maximum(deviation, 0.0)), axis=1)
 
 
 def offsets(stratum: Integers, place: Integers, day: Integers, days: int) -> Integers:

@@ -20,12 +20,13 @@ from synopsis.sketch import blocks
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, restretched
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.tallies import EVERYTHING
+from synopsis.sketch.tallies import DAY_US, EVERYTHING
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
@@ -67,6 +68,11 @@ class PathLayout:
     def even(self) -> bool:
         """Whether paths come at even steps of the time of their place."""
         return self.regular and not self.moving
+
+    def evenly(self, latitude: Floats, longitude: Floats) -> Evenly | None:
+        """What tells which days of these places have paths; None where more than the day decides."""
+        by_day = self.kept >= 1.0 or (self.even and self.slot_us == DAY_US)
+        return Evenly(latitude, longitude, self.kept) if by_day else None
 
     @property
     def stretch_days(self) -> int:
@@ -175,7 +181,15 @@ class Summary:
 
     def opened(self, features: Sequence[int]) -> list[Strata]:
         """The strata of every block, with these features."""
-        return [blocks.opened(block, self.contexts, features, self.layout.stretching) for block in self.blocks]
+        return [self.opened_block(block, features) for block in self.blocks]
+
+    def opened_block(self, block: Block, features: Sequence[int]) -> Strata:
+        """The strata of one block, with these features."""
+        return blocks.opened(block, self.contexts, features, self.layout.stretching, self._where)
+
+    @property
+    def _where(self) -> tuple[Floats, Floats]:
+        return self.latitude, self.longitude
 
     def adds_to(self, other: Summary) -> bool:
         """Whether both have the same layout, scales and contexts, so that they add up."""
@@ -200,7 +214,8 @@ class Summary:
         closed: tuple[Block, ...] = ()
         if whole is not None:
             moved = replace(whole, run_place=np.searchsorted(used, whole.run_place))
-            closed = tuple(blocks.closed(moved.take(run), contexts) for run in cut(moved))
+            even = self.layout.evenly(self.latitude[used], self.longitude[used])
+            closed = tuple(blocks.closed(moved.take(run), contexts, even) for run in cut(moved))
         stretching = None if self.layout.stretching is None else self.layout.stretching.of_features(features)
         return replace(
             self,
@@ -231,7 +246,7 @@ class Summary:
             return None
         layout, given = self.layout, (self.contexts, features, chosen, first_day, last_day)
         stretching = layout.stretching if stretched else None
-        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=stretching)
+        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=stretching, where=self._where)
 
     @cached_property
     def _reach(self) -> tuple[Integers, Integers]:
@@ -242,12 +257,17 @@ class Summary:
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""
         everything = range(len(self.scales.quantizers))
-        kept = [blocks.closed(self._thinned(strata, share), self.contexts) for strata in self.opened(everything)]
+        kept = [self._thinned(block, self.opened_block(block, everything), share) for block in self.blocks]
         return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
 
-    def _thinned(self, strata: Strata, share: float) -> Strata:
-        found, stretching = thinned(strata, share), self.layout.stretching
-        return found if stretching is None else restretched(found, strata, self.scales, stretching)
+    def _thinned(self, block: Block, strata: Strata, share: float) -> Block:
+        even, stretching = None, self.layout.stretching
+        if block.share is not None and replace(self.layout, kept=0.0).evenly(*self._where):  # days go on to tell
+            even = Evenly(*self._where, block.share * share)
+        found = thinned(strata, share, even)
+        if stretching is not None:
+            found = restretched(found, strata, self.scales, stretching)
+        return blocks.closed(found, self.contexts, even)
 
     def within(self, memory: int) -> Summary:
         """The summary, thinned until it fits or has no paths left, and then without meetings."""
@@ -268,12 +288,14 @@ def in_words(months: int) -> str:
     return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
 
 
-def thinned(strata: Strata, share: float) -> Strata:
-    """Strata with an even part of their paths: of those of a place, in the order of time, every so many."""
-    paths = strata.codes.shape[1]
-    rank = np.arange(1, paths + 1)
-    stays: NDArray[np.bool_] = np.floor(rank * share) > np.floor((rank - 1) * share)
+def thinned(strata: Strata, share: float, evenly: Evenly | None = None) -> Strata:
+    """Strata with an even part of their paths: those of the days that are told, or every so many in the order of time."""
     day = np.repeat(np.arange(strata.day_kept.size), strata.day_kept)
+    if evenly is not None:
+        stays = evenly.paths(strata.day_place, strata.day, strata.day_rows)[day] > 0
+    else:
+        rank = np.arange(1, day.size + 1)
+        stays = np.floor(rank * share) > np.floor((rank - 1) * share)
     return replace(
         strata, day_kept=np.bincount(day[stays], minlength=strata.day_kept.size), codes=strata.codes[:, stays]
     )

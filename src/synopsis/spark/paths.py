@@ -350,8 +350,9 @@ def _packed(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.
         tallies = Tallies.joined(tallied)
         order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
         strata = from_tallies(how.scales, _renumbered(tallies, order), how.layout.bins, how.layout.stretching)
-        made = tuple(blocks.closed(strata.take(run), how.contexts) for run in cut(strata))
         places = tallies.latitude[order], tallies.longitude[order]
+        even = how.layout.evenly(*places)
+        made = tuple(blocks.closed(strata.take(run), how.contexts, even) for run in cut(strata))
         found.append(Summary(how.layout, *places, how.scales, how.contexts, made))
     for part in found:
         yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part, protocol=5)], pa.binary())})

@@ -25,6 +25,9 @@ SCHEMA = pa.schema(
     [("part", pa.string()), ("facts", pa.string()), ("frames", pa.list_(pa.field("element", pa.binary())))]
 )
 
+#: What is told of a block beside its frames.
+FACTS = ("place_low", "place_high", "period_low", "period_high", "kept", "share", "weekly")
+
 
 def to_table(summary: Summary) -> pa.Table:
     """The summary as rows."""
@@ -47,8 +50,7 @@ def to_table(summary: Summary) -> pa.Table:
         *(each.astype("<f2").tobytes() for each in scales.spreads),
     ]
     facts: list[dict[str, Any]] = [shared] + [
-        {name: getattr(block, name) for name in ("place_low", "place_high", "period_low", "period_high")}
-        for block in summary.blocks
+        {name: getattr(block, name) for name in FACTS} for block in summary.blocks
     ]
     rows = [frames] + [[block.head, *block.bins, *block.paths, *block.stretches] for block in summary.blocks]
     parts = ["shared"] + ["block"] * len(summary.blocks)
