@@ -21,8 +21,8 @@ The last 30 days are one draw: day 1 is one day's weather over one city or one c
 dry week repeating errs by nothing, where a mean is a little above. So the bench also judges each earlier end by itself,
 as the last one is, and says how many would meet the bar.
 
-What was tried last, for rain, skewed features and the width of intervals, is in docs/decisions/0026. Before, with
-sketches that had no stretches, intervals of 0.15 of the claimed error and errors in deviations of the sketch:
+What was tried last, for rain, skewed features and the width of intervals, is in docs/decisions/0026 and docs/trials.md.
+Before, with sketches that had no stretches, 0.15 of the claimed error and errors in deviations of the sketch:
 
 Tried on twelve earlier months of 80 series of rows, and not kept (error over 30 days with all / 120 days of history;
 kept: 0.721 / 0.837; a week ago: 0.996): seasons alone 0.741 / 0.909; seasons and recent means that return to the trend
