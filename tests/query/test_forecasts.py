@@ -278,6 +278,26 @@ def test_a_wild_season_has_wider_intervals_than_a_calm_one() -> None:
     assert (high - low).mean() > 2 * (calm_high - calm_low).mean()
 
 
+def dusty(random: np.random.Generator, size: int = 700) -> np.ndarray:
+    """Days that multiply those before: the higher, the wilder."""
+    logs, shocks = np.zeros(size), random.normal(0, 0.4, size)
+    for day in range(1, size):
+        logs[day] = 0.8 * logs[day - 1] + shocks[day]
+    return np.asarray(50 * np.exp(logs))
+
+
+def test_a_high_forecast_is_less_certain_than_a_low_one_where_it_was_so_before() -> None:
+    wider, steady = [], []
+    for seed in range(20):
+        dust, logs = dusty(np.random.default_rng(seed)), np.log(dusty(np.random.default_rng(seed)))
+        high, low = 500 + int(np.argmax(dust[500:])), 500 + int(np.argmin(dust[500:]))
+        for series, found in ((dust, wider), (logs, steady)):
+            widths = [np.diff(daily(series[: end + 1], 2).interval(0.9), axis=0)[0, 0] for end in (high, low)]
+            found.append(widths[0] / widths[1])
+    assert np.median(wider) > 2.5
+    assert 0.8 < np.median(steady) < 1.25
+
+
 def test_errors_of_the_values_widen_intervals() -> None:
     series = weeks(200, np.random.default_rng(15), noise=0.1)
     low, high = daily(series, 7, errors=np.full(200, 2.0)).interval(0.95)
@@ -309,6 +329,18 @@ def test_levelled_values_have_the_means_of_their_spans() -> None:
     means = [np.average(shifted[spans == span], weights=counts[spans == span]) for span in range(3)]
     np.testing.assert_allclose(means, [5.0, -1.0, 2.0])
     np.testing.assert_allclose(np.diff(shifted[:30]), np.diff(values[:30]))
+
+
+def test_dry_days_stay_dry_when_their_month_is_to_come_down() -> None:
+    random = np.random.default_rng(19)
+    rain = np.where(random.random(90) < 0.7, 0.0, random.exponential(4, 90))
+    rain[3] = -1e-9  # by rounding
+    counts, spans = random.integers(1, 9, 90), np.repeat((0, 1, 2), 30)
+    shifted = levelled(rain, counts, spans, [0.2, 50.0, 0.0])
+    means = [np.average(shifted[spans == span], weights=counts[spans == span]) for span in range(3)]
+    np.testing.assert_allclose(means, [0.2, 50.0, 0.0], atol=1e-12)
+    assert (shifted[:30] == 0).tolist() == (rain[:30] <= 0).tolist()
+    assert shifted.min() == 0
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ in Corsi's heterogeneous autoregression (2009). Effects of seasons are shrunk as
 
 Intervals suppose no distribution. The same procedure is run on earlier parts of the series, and the errors that it made
 there, k buckets ahead, are the errors to expect: conformal prediction, as far as the future is like the past. Errors
-are measured in units of how much anomalies spread at that time of the year.
+are measured in units of how much anomalies spread at that time of the year, and grow with what is expected as they did
+before: of dust, a high forecast is off by more than a low one.
 
 benches/forecast.py measures it, and tells what else was tried.
 """
@@ -54,6 +55,8 @@ _LEAST_SPREAD: Final = 1e-9  #: the least spread at all, as a share of the devia
 _FENCE: Final = 3.0  #: ranges between the 5% and 95% quantiles beyond them, outside of which values are drawn in
 _FEW: Final = 100  #: errors below which both directions are taken to be alike
 _CAUTION: Final = 0.5  #: intervals widen by this over the number of errors that do not overlap
+_HARDLY: Final = 5.0  #: errors that do not overlap, with which half of how sizes follow the level is believed
+_ROUNDING: Final = 1e-6  #: of the largest value; what lies below 0 by less is 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Forecast:
     fit: Fit
     said: tuple[str, ...]  #: sentences: what the forecast builds on
     errors: Floats  #: (times, buckets ahead): earlier errors in units of `spreads`, NaN where no value came
+    expected: Floats  #: (times, buckets ahead): the values that had been forecast then
     spreads: Floats
     least: float  #: below which no value is expected
     unsure: float  #: the usual standard error of the values of the series themselves
@@ -84,7 +88,8 @@ class Forecast:
         """
         if not 0 < level < 1:
             raise ValueError(f"the level of an interval lies between 0 and 1, as 0.9 does, not {level}")
-        below, above = np.array([_reach(self.errors, ahead, level) for ahead in range(self.values.size)]).T
+        reaches = [_reach(self.errors, self.expected, self.values, ahead, level) for ahead in range(self.values.size)]
+        below, above = np.array(reaches).T
         beside = NormalDist().inv_cdf((1 + level) / 2) * self.unsure
         low = self.values - np.hypot(below * self.spreads, beside)
         high = self.values + np.hypot(above * self.spreads, beside)
@@ -122,8 +127,8 @@ def forecast(
     unsure = float(np.sqrt(np.mean(squared[np.isfinite(squared)]))) if np.isfinite(squared).any() else 0.0
     if known.min() == known.max():
         said = (f"every value so far is {known[0]:g}, and so is the forecast: nothing tells how it may change",)
-        nothing = np.zeros((1, horizon))
-        return Forecast(starts, np.full(horizon, known[0]), Fit(1.0, 0.0), said, nothing, nothing[0], -np.inf, unsure)
+        nothing, same = np.zeros((1, horizon)), np.full((1, horizon), known[0])
+        return Forecast(starts, same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, unsure)
     calendar = Calendar.of(bucket)
     tame, fenced = _fenced(series)
     regular, views = _views(times, tame, weights, times.size, horizon, calendar)
@@ -138,6 +143,7 @@ def forecast(
         rehearsal.fit(past),
         _sentences(regular, fenced, times.size - known.size),
         (rehearsal.came - past) / rehearsal.spreads,
+        past,
         regular.spread(ahead),
         least,
         unsure,
@@ -148,19 +154,28 @@ def levelled(values: ArrayLike, counts: ArrayLike, spans: ArrayLike, means: Arra
     """Values shifted so that together they have the means that are known of longer spans.
 
     A sketch tells a month better than its days, whose estimates lean towards the usual: without this, seasons are too
-    flat. `spans` number the `means`. A span without values or mean stays as it is. Cost: a few passes.
+    flat. Where no value is below 0, those of a span that is too high are scaled instead, and stay so: dry days are not
+    less than dry. `spans` number the `means`. A span without values or mean stays as it is. Cost: a few passes.
 
     >>> levelled([1.0, 3.0, 5.0], [1, 1, 2], [0, 0, 1], [4.0, np.nan])
     array([3., 5., 5.])
+    >>> levelled([0.0, 4.0, 5.0], [1, 1, 2], [0, 0, 1], [1.0, 6.0])
+    array([0., 2., 6.])
     """
     given, numbers = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     within, wanted = np.asarray(spans, dtype=np.int64), np.asarray(means, dtype=np.float64)
     there = np.isfinite(given) & (numbers > 0)
+    never = there.any() and given[there].min() >= -_ROUNDING * given[there].max()
+    if never:
+        given, wanted = np.maximum(given, 0.0), np.maximum(wanted, 0.0)
     sums = np.bincount(within[there], (given * numbers)[there], minlength=wanted.size)
     weights = np.bincount(within[there], numbers[there], minlength=wanted.size)
     known = (weights > 0) & np.isfinite(wanted)
-    shifts = np.where(known, wanted - sums / np.where(known, weights, 1.0), 0.0)
-    return np.asarray(given + shifts[within], dtype=np.float64)
+    means_now = sums / np.where(known, weights, 1.0)
+    scaled = known & never & (means_now > wanted)
+    factors = np.where(scaled, wanted / np.where(scaled, means_now, 1.0), 1.0)
+    shifts = np.where(known & ~scaled, wanted - means_now, 0.0)
+    return np.asarray(given * factors[within] + shifts[within], dtype=np.float64)
 
 
 def _refuse(known: int, spanned: int, horizon: int, bucket: Bucket) -> None:
@@ -533,20 +548,41 @@ class Rehearsal:
         )
 
 
-def _reach(errors: Floats, ahead: int, level: float) -> tuple[float, float]:
+def _reach(errors: Floats, expected: Floats, values: Floats, ahead: int, level: float) -> tuple[float, float]:
     """How far below and above a value may lie, in units of spread: at most 0 and at least 0.
 
     Errors of nearly the same number of buckets ahead are pooled. Those of forecasts that overlap tell much the same, so
     that few of them are few indeed, and the interval is widened.
     """
-    near = errors[:, max(ahead - ahead // 4, 0) : ahead + ahead // 4 + 1]
-    near = near[:: near.size // _ENOUGH | 1]  # an odd step, which meets every hour of the day
-    known = near[np.isfinite(near)]
-    if known.size == 0:  # a series so short that nothing came that far ahead: take all, and be cautious
+    pooled = slice(max(ahead - ahead // 4, 0), ahead + ahead // 4 + 1)
+    near, before = errors[:, pooled], expected[:, pooled]
+    step = near.size // _ENOUGH | 1  # odd, which meets every hour of the day
+    near, before = near[::step], before[::step]
+    there = np.isfinite(near)
+    known = near[there]
+    apart = max(np.isfinite(errors[:, ahead]).sum() / (ahead + 1), 1.0)
+    size = 1.0
+    if known.size >= _FEW:
+        sizes, size = _sizes(known, before[there], float(values[ahead]), float(apart))
+        known = known / sizes
+    elif known.size == 0:  # a series so short that nothing came that far ahead: take all, and be cautious
         known = errors[np.isfinite(errors)]
     if known.size < _FEW:
         known = np.concatenate((known, -known))
-    apart = max(np.isfinite(errors[:, ahead]).sum() / (ahead + 1), 1.0)
-    wider = 1 + _CAUTION / apart
+    wider = size * (1 + _CAUTION / apart)
     low, high = np.quantile(known, ((1 - level) / 2, (1 + level) / 2), method="weibull") * wider
     return min(float(low), 0.0), max(float(high), 0.0)
+
+
+def _sizes(errors: Floats, expected: Floats, value: float, apart: float) -> tuple[Floats, float]:
+    """How large errors were by what was expected, beside the usual size, and how large that of `value` should be.
+
+    A line through the sizes, as steep as `apart` errors make likely.
+    """
+    usual, deviation = float(np.abs(errors).mean()), float(expected.std())
+    if usual == 0 or deviation == 0:
+        return np.ones(errors.size), 1.0
+    levels = (expected - expected.mean()) / deviation
+    slope = float(levels @ np.abs(errors)) / (errors.size * usual) * apart / (apart + _HARDLY)
+    here = min(max((value - float(expected.mean())) / deviation, float(levels.min())), float(levels.max()))
+    return np.maximum(1 + slope * levels, _SHARPEST), max(1 + slope * here, _SHARPEST)
