@@ -385,7 +385,7 @@ def test_spark_and_numpy_give_every_value_the_same_tick(spark: SparkSession) -> 
 def _assert_same_ticks(spark: SparkSession, columns: dict, ticks: dict, ends: dict) -> None:
     table = pa.table({name: pa.array(values, mask=np.isnan(values)) for name, values in columns.items()})
     frame = spark.createDataFrame(table).select(
-        *(ticked(sf.col(name), ticks[name], *ends.get(name, ())).alias(name) for name in columns)
+        *(sf.expr(ticked(name, ticks[name], *ends.get(name, ()))).alias(name) for name in columns)
     )
     found = frame.toArrow()
     for name, values in columns.items():

@@ -20,6 +20,7 @@ _KINDS: Final = ("u1", "<u2", "<u4", "<u8", "i1", "<i2", "<i4", "<i8")
 _SMALL, _LARGE = (pa.Codec("zstd", compression_level=level) for level in (11, 1))
 _LARGE_BYTES: Final = 1 << 20
 _DTYPES: Final = tuple(map(np.dtype, _KINDS))
+_ENDS: Final = tuple((int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in _KINDS)
 
 #: Bytes before the packed numbers of a frame: kind, dimensions and shape, of an array of one axis or of two.
 LINE_HEAD, TABLE_HEAD = struct.calcsize("<BBI"), struct.calcsize("<BBII")
@@ -77,5 +78,4 @@ def _narrowest(array: NDArray[Any]) -> int:
     if not array.size:
         return 0
     low, high = int(array.min()), int(array.max())
-    fitting = (kind for kind, name in enumerate(_KINDS) if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
-    return next(fitting)
+    return next(kind for kind, (least, most) in enumerate(_ENDS) if least <= low and high <= most)

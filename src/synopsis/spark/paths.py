@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
@@ -72,7 +71,7 @@ _SHARE_OF_SCALES, _FINE_BIN_BYTES = 7, 18
 #: The ends of latitude and longitude within a cell, and of the time of day.
 _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))
 
-_CODEC = pa.Codec("zstd", compression_level=1)
+_CODEC = pa.Codec("lz4")
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     sample = observed.accepted.select(
         "latitude",
         "longitude",
-        _local_us(spec).alias("local_us"),
+        sf.expr(_local_us(spec)).alias("local_us"),
         (row_key < by_row).alias("in_scales"),
         (place_key < by_place).alias("in_places"),
         *(f"value_{k}" for k in range(len(observed.features))),
@@ -164,22 +163,22 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
     """
     layout, scales, contexts = how.layout, how.scales, how.contexts
-    values = [sf.col(f"value_{k}") for k in range(len(observed.features))]
+    values = [f"value_{k}" for k in range(len(observed.features))]
     values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
     ends = (
         (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
         (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
     )
     ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
-    packed = [
-        reduce(Column.bitwiseOR, (sf.shiftleft(tick, 16 * at) for at, tick in enumerate(ticks[k : k + PER_INTEGER])))
+    packed = (
+        " | ".join(f"shiftleft({tick}, {16 * at})" for at, tick in enumerate(ticks[k : k + PER_INTEGER]))
         for k in range(0, len(ticks), PER_INTEGER)
-    ]
-    rows = observed.accepted.select(
+    )
+    rows = observed.accepted.selectExpr(
         "latitude",
         "longitude",
-        _local_us(spec).alias("local_us"),
-        *(column.alias(f"ticks_{at}") for at, column in enumerate(packed)),
+        f"{_local_us(spec)} AS local_us",
+        *(f"{column} AS ticks_{at}" for at, column in enumerate(packed)),
     )
     tally = partial(_tallied, how=how)
     session = observed.frame.sparkSession
@@ -209,38 +208,35 @@ def _south_west(part: Summary) -> int:
     return int(place_order(part.latitude[:1], part.longitude[:1])[0])
 
 
-def _whereabouts(spec: Spec, place_bits: int) -> list[Column]:
-    """Where in its cell and when on its day a row was, as `budget.whereabouts`."""
+def _whereabouts(spec: Spec, place_bits: int) -> list[str]:
+    """Where in its cell and when on its day a row was, as `budget.whereabouts`; expressions in Spark's SQL."""
     longitude_bits, latitude_bits = geohash.axis_bits(place_bits)
     axes = (("latitude", geohash.LATITUDE_REACH, latitude_bits), ("longitude", geohash.LONGITUDE_REACH, longitude_bits))
-    places = [(sf.col(axis) + reach) / (2 * reach / (1 << bits)) for axis, reach, bits in axes]
-    # The far end of an axis lies in its last cell.
-    last = (sf.lit((1 << bits) - 1) for _, _, bits in axes)
-    within = [place - sf.least(sf.floor(place), end) for place, end in zip(places, last, strict=True)]
-    return [*within, sf.pmod(_local_us(spec), sf.lit(DAY_US)).cast("double")]
+    within = []
+    for axis, reach, bits in axes:
+        place = f"(({axis} + {float(reach)!r}D) / {2 * reach / (1 << bits)!r}D)"
+        # The far end of an axis lies in its last cell.
+        within.append(f"({place} - least(floor({place}), {(1 << bits) - 1}L))")
+    return [*within, f"cast(pmod({_local_us(spec)}, {DAY_US}L) AS double)"]
 
 
-def _local_us(spec: Spec) -> Column:
-    return sf.expr(expressions.local_us("instant_us", spec.timezone))
+def _local_us(spec: Spec) -> str:
+    return expressions.local_us("instant_us", spec.timezone)
 
 
-def ticked(value: Column, ticks: Ticks, low: float = -np.inf, high: float = np.inf) -> Column:
-    """The tick of a value, as `Ticks.of`; no value lies beyond these ends."""
+def ticked(value: str, ticks: Ticks, low: float = -np.inf, high: float = np.inf) -> str:
+    """The tick of a value, as `Ticks.of`, both as expressions in Spark's SQL; no value lies beyond these ends."""
     origin, step = float(ticks.origin), float(ticks.step)
-    steps = (value - origin) / step
+    steps = f"({value} - ({origin!r}D)) / {step!r}D"
     if max(abs(low - origin), abs(high - origin)) < step * _WHOLE:
         # Whole numbers are compared faster than doubles, among which Spark looks out for NaN.
-        within = sf.greatest(_whole(0), sf.least(_whole(MOST_TICKS), sf.floor(steps)))
+        within = f"greatest(0L, least({MOST_TICKS}L, floor({steps})))"
     else:
-        within = sf.floor(sf.greatest(sf.lit(0.0), sf.least(sf.lit(float(MOST_TICKS)), steps)))
+        within = f"floor(greatest(0D, least({float(MOST_TICKS)!r}D, {steps})))"
     for atom in ticks.atoms:
-        within = within + (value >= atom).cast("bigint") + (value > atom).cast("bigint")
+        within += f" + cast({value} >= ({atom!r}D) AS bigint) + cast({value} > ({atom!r}D) AS bigint)"
     # Spark's least and greatest leave nulls aside.
-    return sf.when(value.isNotNull(), within).otherwise(_whole(ABSENT_TICK))
-
-
-def _whole(number: int) -> Column:
-    return sf.lit(number).cast("bigint")
+    return f"CASE WHEN {value} IS NOT NULL THEN {within} ELSE {ABSENT_TICK}L END"
 
 
 # --- in the executors -------------------------------------------------------------------------------------------------
