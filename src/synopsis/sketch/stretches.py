@@ -27,7 +27,7 @@ from synopsis.sketch.scales import ABSENT, Codes, Scales
 Levels = NDArray[np.int32]
 
 #: Lengths that a planner may choose from, in days, shortest first.
-LENGTHS: Final = (5, 10, 15, 30, 60, 90)
+LENGTHS: Final = (5, 7, 10, 15, 20, 30, 45, 60, 90)
 
 #: Steps in which means and deviations of n values are kept, in usual deviations over the root of n.
 STEP: Final = 0.1
