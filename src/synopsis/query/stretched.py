@@ -26,8 +26,8 @@ COMMON = 16.0
 FEW = 4.0
 
 #: Of a stretch in a group, by position: where its days begin and end, rows, paths, rows and paths in scope, its slot;
-#: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding; at
-#: which of its ends the scope cuts it.
+#: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding;
+#: at which of its ends the scope cuts it.
 _BEGIN, _END, _ROWS, _KEPT, _ROWS_IN, _KEPT_IN, _SLOT = range(7)
 _WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _FACTS = 7, 10, 13, 16, 17, 18
 

@@ -121,9 +121,7 @@ def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
 
 
 @compiled
-def _rows_of(
-    plain: Bytes, parts: Integers, part: int, weekly: bool, first: int, each: int, day: int, week: int
-) -> int:
+def _rows_of(plain: Bytes, parts: Integers, part: int, weekly: bool, first: int, each: int, day: int, week: int) -> int:
     """The rows of a day of a run, whose days and weeks begin there, as `days.opened` has it."""
     if not weekly:
         return _number(plain, parts, part, 0, day + each)

@@ -50,8 +50,7 @@ def to_table(summary: Summary) -> pa.Table:
         *(each.astype("<f2").tobytes() for each in scales.spreads),
     ]
     facts: list[dict[str, Any]] = [shared] + [
-        {name: getattr(block, name) for name in FACTS}
-        for block in summary.blocks
+        {name: getattr(block, name) for name in FACTS} for block in summary.blocks
     ]
     rows = [frames] + [[block.head, *block.bins, *block.paths, *block.stretches] for block in summary.blocks]
     parts = ["shared"] + ["block"] * len(summary.blocks)
