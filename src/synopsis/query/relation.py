@@ -22,7 +22,6 @@ from synopsis.query.scope import select
 from synopsis.query.scoping import feature_of, on_features
 from synopsis.query.thresholds import thresholds
 from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Question, Selection
-from synopsis.sketch import blocks
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.members import Members
 from synopsis.sketch.strands import Strands

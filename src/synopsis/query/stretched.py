@@ -19,13 +19,20 @@ from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, SEEN
 #: Paths in scope against which rows without one are thought to be as the whole stretch is: one to three do as well.
 STEADY = 2.0
 
+#: The same for what all stretches that are cut alike have in common.
+COMMON = 16.0
+
 #: What the rows of a stretch without a path have more or less than paths show may lie in so many of them.
 FEW = 4.0
 
 #: Of a stretch in a group, by position: where its days begin and end, rows, paths, rows and paths in scope, its slot;
-#: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding.
+#: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding;
+#: at which of its ends the scope cuts it.
 _BEGIN, _END, _ROWS, _KEPT, _ROWS_IN, _KEPT_IN, _SLOT = range(7)
-_WHOLE, _PATHS, _INSIDE, _STEP, _FACTS = 7, 10, 13, 16, 17
+_WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _FACTS = 7, 10, 13, 16, 17, 18
+
+#: Ways in which stretches are cut: at both ends or within, where the scope begins, where it ends.
+_EDGES = 3
 
 
 @compiled
@@ -169,6 +176,10 @@ def gathered(
                     )  # fmt: skip
                     number += 1
                 own = found[number - 1]
+                if where == own[_BEGIN]:
+                    own[_EDGE] += 2.0
+                if where == own[_END] - 1:
+                    own[_EDGE] += 1.0
                 own[_ROWS_IN] += day_rows[where] * part
                 own[_KEPT_IN] += day_kept[where] * part
                 for path in range(path_start[where], path_start[where] + day_kept[where]):
@@ -223,6 +234,8 @@ def _begun(
     own[_WHOLE], own[_WHOLE + 1], own[_WHOLE + 2], own[_STEP] = _read(
         facts, stretch, rows, paths, held, level, square, anchor[0], shift, usual, unit
     )
+    if not anchor[1]:  # a constant is kept as it is
+        own[_STEP] = 0.0
 
 
 @compiled
@@ -232,33 +245,70 @@ def numbers(found: Floats, offset: Integers, centre: float) -> tuple[Floats, Flo
     count, average, variance = np.zeros(groups), np.full(groups, np.nan), np.full(groups, np.nan)
     sums = np.empty(3)
     for group in range(groups):
-        sums[0] = sums[1] = sums[2] = 0.0
-        for each in range(offset[group], offset[group + 1]):
+        begin, end = offset[group], offset[group + 1]
+        common = _common(found, begin, end)
+        sums[0] = sums[1] = sums[2] = rounding = 0.0
+        for each in range(begin, end):
             own = found[each]
             for moment in range(3):
-                sums[moment] += _part(own, moment)
+                sums[moment] += _part(own, moment, common)
+            rounding += own[_WHOLE] * own[_ROWS_IN] / own[_ROWS] * own[_STEP] ** 2
         # A scope may have so few rows that none of them is thought to have a value.
         if sums[0] > 1e-9:
             mean = sums[1] / sums[0]
             count[group], average[group] = sums[0], centre + mean
-            variance[group] = max(sums[2] / sums[0] - mean * mean, 0.0)
+            # Rounding makes means and deviations vary more than they do, each by a twelfth of the square of a step.
+            variance[group] = max((sums[2] - rounding / 6.0) / sums[0] - mean * mean, 0.0)
     return count, average, variance
 
 
 @compiled
-def _part(own: Floats, moment: int) -> float:
+def _edge(own: Floats) -> int:
+    """In which way a stretch is cut."""
+    return int(own[_EDGE]) % _EDGES
+
+
+@compiled
+def _is_cut(own: Floats) -> bool:
+    return bool(own[_ROWS_IN] < own[_ROWS] * (1.0 - 1e-9))
+
+
+@compiled
+def _common(found: Floats, begin: int, end: int) -> Floats:
+    """Ways of being cut x (paths in scope, moments): by how much paths in scope lean in all stretches cut alike.
+
+    Places that share their weather lean alike, and together they have many paths.
+    """
+    common = np.zeros((_EDGES, 4))
+    for each in range(begin, end):
+        own = found[each]
+        if _is_cut(own) and own[_KEPT_IN] > 0.0:
+            sums = common[_edge(own)]
+            sums[0] += own[_KEPT_IN]
+            for moment in range(3):
+                sums[1 + moment] += own[_KEPT_IN] * _leaning(own, moment)
+    return common
+
+
+@compiled
+def _leaning(own: Floats, moment: int) -> float:
+    """How much more a path in scope has than one of the whole stretch; there is one in scope."""
+    return float(own[_INSIDE + moment] / own[_KEPT_IN] - own[_PATHS + moment] / own[_KEPT])
+
+
+@compiled
+def _part(own: Floats, moment: int, common: Floats) -> float:
     """What of a stretch's values, sum or squares is in scope."""
     whole, rest = own[_WHOLE + moment], own[_ROWS] - own[_KEPT]
-    if own[_ROWS_IN] >= own[_ROWS] * (1.0 - 1e-9):
+    if not _is_cut(own):
         return float(whole)
-    known, inside = own[_PATHS + moment], own[_INSIDE + moment]
-    unknown = max(own[_ROWS_IN] - own[_KEPT_IN], 0.0)
-    found = inside
+    known, found, kept = own[_PATHS + moment], own[_INSIDE + moment], own[_KEPT_IN]
+    unknown = max(own[_ROWS_IN] - kept, 0.0)
     if rest > 0.0 and unknown > 0.0:
-        each = (whole - known) / rest
-        if own[_KEPT_IN] > 0.0:
-            leaning = inside / own[_KEPT_IN] - known / own[_KEPT]
-            each += own[_KEPT_IN] / (own[_KEPT_IN] + STEADY) * leaning
+        leaning = _leaning(own, moment) if kept > 0.0 else 0.0
+        others = common[_edge(own)]
+        alike = (others[1 + moment] - kept * leaning) / (others[0] - kept + COMMON)
+        each = (whole - known) / rest + alike + kept / (kept + STEADY) * (leaning - alike)
         found += unknown * (max(each, 0.0) if moment != 1 else each)
     return float(found)
 
@@ -310,6 +360,8 @@ def errors(
                 by = 2.0 * np.sqrt(square) / count[group]
                 whole = influences.TAILS * own[_WHOLE] * (square - variance[group]) / count[group]
             rounding += (covered * own[_WHOLE] * own[_STEP] * by) ** 2 / 12.0
+            if statistic == influences.VARIANCE:  # a square of what rounding adds, where values hardly vary
+                rounding += (covered * own[_WHOLE] * own[_STEP] ** 2 / count[group]) ** 2 / 90.0
             if covered >= 1.0 - 1e-9:
                 continue
             total += _cut_square(own, whole, influence, spread, codes, path_start, day_kept, bins, usual)

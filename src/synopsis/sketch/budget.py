@@ -16,7 +16,7 @@ from synopsis.grid import geohash
 from synopsis.sketch import blocks, evenly, stretches
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.scales import Codes, Scales
+from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
 from synopsis.sketch.stretches import Levels, Stretching
 from synopsis.sketch.summary import PathLayout, cut
@@ -41,9 +41,17 @@ _MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
 #: Bits by which places of a probe are told apart, neighbours together.
 _PLACE_BITS = 50
 
-#: Share of what counts leave of the budget that stretches may take, the shortest that do; and bytes that one takes at
-#: the very least for a feature.
-_MOST_STRETCHES, _LEAST_STRETCH = 0.15, 0.25
+#: Questions with conditions for one without, where all features are present: stretches serve these, paths both.
+_CONDITIONS = 3.0
+
+#: Days of a stretch that would tell of a place as much as bins of its own do: a season.
+_SEASON = 180.0
+
+#: Days of the stretches that are measured, from which the bytes of others follow.
+_MEASURED = 30
+
+#: The part of the paths beyond which all are thought to stay.
+_ALL = 0.999
 
 #: Part of the budget that is planned for: a probe is not the whole.
 _AIM = 0.985
@@ -96,18 +104,33 @@ class Cost:
         return replace(self, layout=replace(self.layout, kept=self.affordable(memory)))
 
     def stretched(self, probe: Probe, memory: int) -> Cost:
-        """The same with the shortest stretches for which there is room, if there is any; `probe` has whole places."""
-        room = (memory * _AIM - self.counts) * _MOST_STRETCHES
-        if self.affordable(memory) == 1.0:  # no path makes way for them
-            room = memory * _AIM - self.counts - self.rows * self.a_path
-        for days in stretches.LENGTHS:
-            if _stretches_of(probe, days) * len(probe.fine) * _LEAST_STRETCH * probe.factor > room:
-                continue
-            stretching = Stretching.of(self.scales, days)
-            found = _cost(probe, replace(self.layout, stretching=stretching), self.contexts)
-            if found.stretches <= room:
-                return replace(self, layout=found.layout, stretches=found.stretches)
-        return self
+        """The same with stretches of the length with the least error, if with any; `probe` has whole places.
+
+        Stretches make way for paths. What a scope has of those that it cuts is off by the root of their days, times
+        the root of the paths that are lacking; answers under conditions by the latter alone. Both are weighed by their
+        questions, and those with conditions by how often rows have two features at once, without which there is little
+        to be asked.
+        """
+        weight = 1.0 / (1.0 + _CONDITIONS * _together(probe))
+        number = {days: _stretches_of(probe, days) for days in stretches.LENGTHS}
+        least = self._in_stretches(probe, _MEASURED)
+
+        def loss(days: float, cost: Cost) -> float:
+            kept = min(cost.affordable(memory), _ALL)
+            return weight * np.log(days) + np.log((1.0 - kept) / kept) if kept > 0.0 else np.inf
+
+        size = least.stretches / max(number[_MEASURED], 1)
+        likely = {days: loss(days, replace(self, stretches=size * many)) for days, many in number.items()}
+        best = min(likely, key=lambda days: likely[days])
+        found = least if best == _MEASURED else self._in_stretches(probe, best)
+        # Bins that places share tell nothing of one of them.
+        without = _SEASON if self.layout.region_bits is None else max(float(np.ptp(probe.local_us) / DAY_US), _SEASON)
+        return found if loss(best, found) < loss(without, self) else self
+
+    def _in_stretches(self, probe: Probe, days: int) -> Cost:
+        """The same with stretches of so many days."""
+        layout = replace(self.layout, stretching=Stretching.of(self.scales, days))
+        return replace(self, layout=layout, stretches=_cost(probe, layout, self.contexts).stretches)
 
 
 def chosen(
@@ -237,6 +260,15 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
         float(np.mean([_blur(tallies, made, probe.scales, feature) for feature in range(len(probe.fine))])),
         stretched * probe.factor,
     )
+
+
+def _together(probe: Probe) -> float:
+    """How often a row that has one feature has another one as well, from 0 to 1; 1 where there is one feature."""
+    present = (probe.fine != ABSENT).astype(np.float64)
+    both = present @ present.T
+    alone = np.maximum(np.diag(both), 1.0)
+    pairs = len(present) * (len(present) - 1)
+    return float(((both / alone[:, None]).sum() - np.trace(both / alone[:, None])) / pairs) if pairs else 1.0
 
 
 def _stretches_of(probe: Probe, days: int) -> int:

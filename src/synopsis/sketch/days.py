@@ -32,11 +32,11 @@ def closed(rows: Integers, first: Integers, days: Integers) -> bytes:
 
 def opened(frame: bytes, weekly: bool, first: Integers, days: Integers) -> Integers:
     """What `closed` was given."""
-    plain = unpacked(frame)[0].astype(np.int64)
+    plain: Integers = unpacked(frame)[0].astype(np.int64)
     if not weekly:
         return plain
     week, bit, _ = _weeks(first, days)
-    return plain[week] >> bit & 1
+    return np.asarray(plain[week] >> bit & 1)
 
 
 def _weeks(first: Integers, days: Integers) -> tuple[Integers, Integers, int]:

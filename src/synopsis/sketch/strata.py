@@ -24,7 +24,7 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
-from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.stretches import Lattice, Stretching
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.tilts import Tilts
 
@@ -135,7 +135,7 @@ class Strata:
         begin = self.stretch_offset[:-1]
         return np.add.reduceat(self.day_rows, begin) if begin.size else begin
 
-    def lattice(self, axes: Sequence[Floats]) -> stretches.Lattice:
+    def lattice(self, axes: Sequence[Floats]) -> Lattice:
         """Where means and deviations of stretches may lie, given what runs over the fine bins of each feature."""
         offset = self.stretch_offset
         stratum = np.searchsorted(self.day_offset, offset[:-1], side="right") - 1
@@ -144,7 +144,7 @@ class Strata:
             level, varies, mark = stretches.anchored(self.starts[feature], self.ends[feature], axis)
             anchor[feature] = level[stratum]
             shift[feature] = stretches.shifted(offset, self.day, self.day_rows, mark[stratum]) * varies[stratum]
-        return stretches.Lattice(self.stretch_rows, anchor, shift)
+        return Lattice(self.stretch_rows, anchor, shift)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""

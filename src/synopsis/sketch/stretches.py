@@ -27,7 +27,7 @@ from synopsis.sketch.scales import ABSENT, Codes, Scales
 Levels = NDArray[np.int32]
 
 #: Lengths that a planner may choose from, in days, shortest first.
-LENGTHS: Final = (5, 10, 15, 30, 60, 90)
+LENGTHS: Final = (5, 7, 10, 15, 20, 30, 45, 60, 90)
 
 #: Steps in which means and deviations of n values are kept, in usual deviations over the root of n.
 STEP: Final = 0.1
@@ -38,8 +38,8 @@ LEVELS: Final = 8_192
 #: Levels by which what does not vary may seem to, by rounding.
 CONSTANT: Final = 1e-3
 
-#: Values that are thought to be in each stretch beside those of its paths, as those of its stratum are; and paths, where
-#: the question is whether there is a value.
+#: Values that are thought to be in each stretch beside those of its paths, as those of its stratum are;
+#: and paths, when it comes to whether there is a value.
 USUAL, SEEN = 1.0, 0.05
 
 #: Odd numbers without a pattern, to mix bits with.
@@ -171,7 +171,7 @@ class Lattice:
 
         A stretch without values has nothing to tell but their number; a single value does not deviate.
         """
-        count = sums[:, 0]
+        count = sums[:, 0].astype(np.float64)
         some = np.maximum(count, 1.0)
         mean = sums[:, 1] / some
         deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
@@ -188,11 +188,11 @@ class Lattice:
 
     def _steps(self, count: Floats, mean: Floats, deviation: Floats) -> Floats:
         """Whole steps up to means and deviations of so many values."""
-        return np.rint(np.stack((mean - self.anchor, deviation)) / _step(count) + self.shift)
+        return np.asarray(np.rint(np.stack((mean - self.anchor, deviation)) / _step(count) + self.shift))
 
 
 def _step(count: Floats) -> Floats:
-    return STEP * LEVELS / np.sqrt(np.maximum(count, 1.0))
+    return np.asarray(STEP * LEVELS / np.sqrt(np.maximum(count, 1.0)))
 
 
 def anchored(starts: Codes, ends: Codes, axis: Floats) -> tuple[Floats, NDArray[np.bool_], Integers]:

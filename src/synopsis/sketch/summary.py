@@ -289,7 +289,7 @@ def in_words(months: int) -> str:
 
 
 def thinned(strata: Strata, share: float, evenly: Evenly | None = None) -> Strata:
-    """Strata with an even part of their paths: those of the days that are told, or every so many in the order of time."""
+    """Strata with an even part of their paths: of the days that are told, or every so many in the order of time."""
     day = np.repeat(np.arange(strata.day_kept.size), strata.day_kept)
     if evenly is not None:
         stays = evenly.paths(strata.day_place, strata.day, strata.day_rows)[day] > 0

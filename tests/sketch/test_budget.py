@@ -1,0 +1,63 @@
+"""How memory is shared out between stretches and paths."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synopsis.sketch.budget import Probe, _cost, _together
+from synopsis.sketch.scales import Scales
+from synopsis.sketch.summary import PathLayout
+from synopsis.sketch.tallies import DAY_US, EVERYTHING
+
+
+def probe(present, seed=4):
+    """Daily rows of some places for four years, whose features are there as often as that, each for itself."""
+    random = np.random.default_rng(seed)
+    place, day = (each.ravel() for each in np.meshgrid(np.arange(6), np.arange(1_461), indexing="ij"))
+    season = np.sin(day / 58.0)
+    values = season + random.normal(size=(3, place.size))
+    values[random.random(values.shape) > present] = np.nan
+    where = random.uniform(-60, 60, 6)[place], random.uniform(-170, 170, 6)[place]
+    scales = Scales.fit(values)
+    return Probe(*where, day * DAY_US, scales.codes(values), scales, 1.0)
+
+
+def planned(rows, memory, present=1.0):
+    cost = _cost(rows, PathLayout(EVERYTHING, 15, 0.2, DAY_US, True))
+    return cost, cost.stretched(rows, int(memory * cost.counts))
+
+
+@pytest.mark.parametrize(("present", "found"), [(1.0, 1.0), (0.25, 0.25)])
+def test_features_are_together_as_often_as_rows_have_both(present, found):
+    assert _together(probe(present)) == pytest.approx(found, abs=0.02)
+
+
+def test_one_feature_is_always_together_with_itself():
+    rows = probe(0.5)
+    assert _together(replace(rows, fine=rows.fine[:1])) == 1.0
+
+
+def test_more_memory_makes_shorter_stretches_and_leaves_most_of_it_to_paths():
+    rows, days = probe(1.0), []
+    for memory in (1.6, 3.0, 6.0):
+        cost, found = planned(rows, memory)
+        days.append(found.layout.stretch_days or np.inf)
+        assert found.stretches <= 0.35 * (memory - 1.0) * cost.counts
+    assert days == sorted(days, reverse=True)
+    assert days[-1] < np.inf
+
+
+def test_where_all_paths_stay_stretches_are_as_short_as_there_is_room_for():
+    rows = probe(1.0)
+    _, found = planned(rows, 40.0)
+    assert found.layout.stretch_days == 5
+
+
+def test_rows_that_seldom_have_two_features_give_more_room_to_stretches():
+    parts = []
+    for present in (1.0, 0.3):
+        rows = probe(present)
+        cost, found = planned(rows, 3.0)
+        parts.append(found.stretches / (2.0 * cost.counts))
+    assert parts[1] > parts[0]
