@@ -251,7 +251,7 @@ class Estimates:
             codes = sample.codes(feature)
             skew = weighing.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
         of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
-        of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
+        of_paths = (live.which, live.slot, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
         if not isinstance(self._clause, Leaf) and not self._all_heard:

@@ -266,6 +266,7 @@ def tell(
     day_kept: Integers,
     place: Integers,
     even: bool,
+    pace: float,
     # covers
     day: Integers,
     share: Floats,
@@ -319,7 +320,7 @@ def tell(
     reach = influences.reaches(weight, part, paths, in_scope, total)
     edge = np.zeros(groups)
     if cut:
-        edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins)
+        edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
 
     # the clause
     tables = np.empty((leaf_features.size, rows.size, bins + 1))
@@ -392,7 +393,7 @@ def tell(
         of_luck = luck if kind == LEAF else unlucky
         counted_low, counted_high = influences.of_count(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
-            alive, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
+            alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
         )  # fmt: skip
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:

@@ -25,7 +25,7 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, restretched
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.tallies import EVERYTHING
+from synopsis.sketch.tallies import DAY_US, EVERYTHING
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
@@ -67,6 +67,11 @@ class PathLayout:
     def even(self) -> bool:
         """Whether paths come at even steps of the time of their place."""
         return self.regular and not self.moving
+
+    @property
+    def pace(self) -> float:
+        """The share of a day from a row of a place to the next; 0 where any number of rows may share an instant."""
+        return self.slot_us / DAY_US if self.regular else 0.0
 
     @property
     def stretch_days(self) -> int:
