@@ -34,7 +34,7 @@ LEAN = 0.05
 HOURS = 0.3
 
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
-TOGETHER = 0.5
+TOGETHER = 0.4
 
 #: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
 LUMPS = 0.5
@@ -44,6 +44,9 @@ TAILS = 1.4
 
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
+
+#: Statistics of numbers in bins.
+AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
 
 @compiled
@@ -144,7 +147,7 @@ def _square(
     part: Floats,
     place: Positions,
     by_place: Floats,
-    is_rank: bool,
+    statistic: int,
     begin: int,
     end: int,
 ) -> tuple[float, float]:
@@ -155,7 +158,7 @@ def _square(
     """
     reaching = both = apart = in_bins = hours = hours_square = 0.0
     up = down = all_up = all_down = formed = 0.0
-    slot = -1
+    is_rank, is_settled, slot = statistic == QUANTILE, uncovered.size > 0 and statistic != VARIANCE, -1
     moved = np.zeros(lumps.shape[0])
     for each in range(by_place.size):
         by_place[each] = 0.0
@@ -173,13 +176,13 @@ def _square(
         if rest > 0.0 and (is_rank or held[each] < 1.0):
             open_part = rest if is_rank else held[each] * (1.0 - held[each]) * (influence[each] * influence[each])
             size = weight[each] * np.sqrt(open_part)
-            if influence[each] > 0.0:
+            if is_rank or influence[each] > 0.0:
                 up += size
             else:
                 down += size
         if place.size and place[path] >= 0:
-            # Counts of a whole stratum are those of all its places, wherever in a bin each of them lies.
-            by_place[place[path]] += weight[each] * np.sqrt(rest * uncovered[stratum[each]] if uncovered.size else rest)
+            # Means of a whole stratum are those of all its places, wherever in a bin each of them lies.
+            by_place[place[path]] += weight[each] * np.sqrt(rest * uncovered[stratum[each]] if is_settled else rest)
         if part.size and part[path] < 1.0:
             size = weight[each] * np.sqrt(1.0 / part[path] - 1.0)
             hours, hours_square = hours + size, hours_square + size * (mean * mean)
@@ -192,16 +195,12 @@ def _square(
     square = chosen + RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
     square += (TOGETHER * (abs(both) + apart)) ** 2
     formed, all_up, all_down = formed + up * up + down * down, all_up + up, all_down + down
-    square += FORM * formed + FORM_OF_ALL * (all_up * all_up + all_down * all_down)
+    square += FORM * formed + FORM_OF_ALL * ((all_up - all_down) * (all_up - all_down))
     for each in range(by_place.size):
         square += APART * (by_place[each] * by_place[each])
     for cut in range(moved.size):
         square += LUMPS * LUMPS * moved[cut] * moved[cut]
     return square, chosen
-
-
-#: Statistics of numbers in bins.
-AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
 
 @compiled
@@ -367,7 +366,7 @@ def of_numbers(
                 of_slots = (slots[group], slots[group + 1])
                 skew = _sided(statistic, tables, expected, selected, count[group], average[group], *of_slots)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
-        of_group = (statistic == QUANTILE, live[group], live[group + 1])
+        of_group = (statistic, live[group], live[group + 1])
         square, chosen = _square(influence, noise, usual, found, reach, uncovered, *own_paths, *of_group)
         half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, worth[group]), skew
     return half, skews
@@ -598,6 +597,6 @@ def of_pair(
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
-        square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *own_paths, False, *of_group)
+        square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group)
         half[group] = _half(square, chosen, freedom, worth[group])
     return half

@@ -393,7 +393,8 @@ def tell(
         of_luck = luck if kind == LEAF else unlucky
         counted_low, counted_high = influences.of_count(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
-            alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
+            alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps,
+            paths, live, count, total, edge, skew,
         )  # fmt: skip
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
@@ -528,7 +529,7 @@ def tell(
                 left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
                 half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
                 wide_low, wide_high = mixtures.around(
-                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[1], heard, least, most
+                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most
                 )
             _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 

@@ -50,7 +50,7 @@ _LEAN = 0.05
 _HOURS = 0.3
 
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
-_TOGETHER = 0.5
+_TOGETHER = 0.4
 
 #: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
 #: other feature's bin, too.
@@ -590,10 +590,9 @@ class Estimates:
 
     def _formed(self, paths: _Paths, rows: Floats) -> float:
         """Squared error because bins are not as they are taken to be, in a stratum or in all of them."""
-        found = 0.0
+        found = _FORM_OF_ALL * float(rows.sum()) ** 2
         for sign in (1.0, -1.0):
-            own = np.bincount(paths.stratum, np.maximum(sign * rows, 0.0))
-            found += _FORM * float((own**2).sum()) + _FORM_OF_ALL * float(own.sum()) ** 2
+            found += _FORM * float((np.bincount(paths.stratum, np.maximum(sign * rows, 0.0)) ** 2).sum())
         return found
 
     def _in_bins(
@@ -647,6 +646,7 @@ class Estimates:
         luck: Floats | None = None,
         leant: float = 0.0,
         is_rank: bool = False,
+        is_settled: bool = False,
     ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
@@ -672,9 +672,10 @@ class Estimates:
             together = abs(dot(paths.weight, twice * influence)) + dot(paths.weight, once * np.sqrt(noise))
         lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
-        in_bins = self._in_bins(paths, rest, alive, uncovered)
+        in_bins = self._in_bins(paths, rest, alive, uncovered if is_settled else None)
         open_part = rest if is_rank else held * (1.0 - held) * influence**2
-        in_bins += self._formed(paths, np.where(influence > 0.0, 1.0, -1.0) * paths.weight * np.sqrt(open_part))
+        sign = np.where((influence > 0.0) | is_rank, 1.0, -1.0)
+        in_bins += self._formed(paths, sign * paths.weight * np.sqrt(open_part))
         square = chosen + in_bins + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
         square += _LEAN * leant
         return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
@@ -868,7 +869,7 @@ class Numbers:
         whole = self.estimates
         return whole._covered[:, None] * whole._counts(self.feature)[:, :-1] * self.share
 
-    def _half(self, influence: Floats, noise: Floats, leaning: Floats, is_rank: bool) -> float:
+    def _half(self, influence: Floats, noise: Floats, leaning: Floats, *kind: bool) -> float:
         """Half the width of the interval of a statistic with these influences and their variances: strata x bins."""
         weight, whole, luck = self._expected, self.estimates, None
         total = weight.sum()
@@ -877,7 +878,7 @@ class Numbers:
             luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
         part = min(self.count / total, 1.0) if total > 0 else 0.0
         leant = float((weight**2 * leaning).sum()) * part**2
-        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, is_rank)
+        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, *kind)
 
     @cached_property
     def _extremes(self) -> Interval:
@@ -916,11 +917,17 @@ class Numbers:
         return float((np.clip(change, -most, most) * shift).sum())
 
     def _sides(
-        self, estimate: float, influence: Floats, noise: Floats, leaning: Floats, by: Floats | None = None
+        self,
+        estimate: float,
+        influence: Floats,
+        noise: Floats,
+        leaning: Floats,
+        by: Floats | None = None,
+        is_settled: bool = True,
     ) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for, or by
         where in their bins the rows lie that are selected."""
-        half = self._half(influence, noise, leaning, by is None)
+        half = self._half(influence, noise, leaning, by is None, is_settled)
         skew = 0.0 if by is None else self._sided(by)
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
@@ -941,7 +948,9 @@ class Numbers:
         if self._unheard:
             return within(self.average, lowest, highest)
         noise, leaning = (each / self.count**2 for each in (self.noise, self.bins.leaning))
-        low, high = self._sides(self.average, (self.mean - self.average) / self.count, noise, leaning, np.full(1, 1.0 / self.count))
+        low, high = self._sides(
+            self.average, (self.mean - self.average) / self.count, noise, leaning, np.full(1, 1.0 / self.count)
+        )
         return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
@@ -963,8 +972,9 @@ class Numbers:
         lacking = max(held - self.count, 0.0) / self.count / max(whole._worth, 1.0)
         absent = NORMAL * math.sqrt(lacking * max(1.0 - whole._worth / max(whole.count(), 1.0), 0.0))
         low, high = math.hypot(low, absent), math.hypot(high, absent)
-        mean = max(abs(each - self.average) for each in self.average_p95) * self.count
-        down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
+        low, high = (low, high) if self.sum >= 0 else (high, low)
+        means = (abs(each - self.average) * self.count for each in self.average_p95)
+        down, up = (math.hypot(mean, side * self.sum) for mean, side in zip(means, (low, high), strict=True))
         return within(self.sum, self.sum - down, self.sum + up)
 
     @cached_property
@@ -972,14 +982,15 @@ class Numbers:
         """Between which numbers the variance lies."""
         if not self.count > 0:
             return math.nan, math.nan
-        if self._unheard:
-            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
+        most = (self._extremes[1] - self._extremes[0]) ** 2 / 4
+        if self._unheard or self.variance > most:
+            return within(self.variance, 0.0, most)
         away = self.mean - self.average
         influence = _TAILS * (away**2 + self.noise - self.variance) / self.count
         noise, leaning = (
             (4 * away**2 * each + 2 * each**2) / self.count**2 for each in (self.noise, self.bins.leaning)
         )
-        low, high = self._sides(self.variance, influence, noise, leaning, 2 * away / self.count)
+        low, high = self._sides(self.variance, influence, noise, leaning, 2 * away / self.count, is_settled=False)
         # Variances are off by a factor: what is a part below is as much above.
         return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
 
@@ -1004,6 +1015,8 @@ class Numbers:
         )
         low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
         last = axis.low.size - 1  # where a value lies in its fine bin is not known
-        first = min(max(int(np.searchsorted(axis.mass, low, side="right")) - 1, 0), last)
+        own, first = (min(max(int(np.searchsorted(axis.mass, each, side="right")) - 1, 0), last) for each in (at, low))
         final = min(max(int(np.searchsorted(axis.mass, high)) - 1, 0), last)
-        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))
+        least = float(axis.low[first]) if first >= own else axis.value(low)
+        greatest = float(axis.high[final]) if final <= own else axis.value(high)
+        return within(axis.value(at), least, greatest)
