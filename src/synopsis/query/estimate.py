@@ -460,7 +460,7 @@ class Numbers:
         luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
         if whole._exact(feature):
             luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
-        numbers = (self.tables, *self.by_bins, sample.expected(feature))
+        numbers = (self.tables, *self.by_bins, sample.expected(feature), self.mass)
         paths = (sample.codes(feature), whole._live.column, *luck.told)
         return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 

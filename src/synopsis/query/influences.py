@@ -247,7 +247,7 @@ def _sided(
     statistic: int,
     tables: Floats,
     expected: Floats,
-    selected: Floats,
+    mass: Floats,
     count: float,
     average: float,
     begin: int,
@@ -258,12 +258,12 @@ def _sided(
     What part of a bin's rows is selected changes from bin to bin, so it does within them: taken to be a straight line
     over ranks. Those selected are moved by one deviation of their bin at most, and so are the others.
     """
-    bins, found = selected.size, 0.0
-    rows, shift = np.zeros(bins), np.zeros(bins)
+    bins, found = mass.shape[1], 0.0
+    rows, selected, shift = np.zeros(bins), np.zeros(bins), np.zeros(bins)
     for slot in range(begin, end):
         for each in range(bins):
             own = expected[slot, each] * tables[0, slot, each]
-            rows[each] += own
+            rows[each], selected[each] = rows[each] + own, selected[each] + mass[slot, each]
             by = own * np.sqrt(tables[2, slot, each])
             shift[each] += by * (2.0 * (tables[1, slot, each] - average)) if statistic == VARIANCE else by
     before = -1
@@ -294,6 +294,7 @@ def of_numbers(
     average: Floats,
     variance: Floats,
     expected: Floats,
+    mass: Floats,
     codes: Codes,
     column: Positions,
     luck_column: Positions,
@@ -332,7 +333,6 @@ def of_numbers(
         code = codes[column[path]]
         if code < bins:
             influence[path], noise[path] = influences[stratum[path], code], noises[stratum[path], code]
-    selected = np.zeros(bins)
     left_of = np.zeros((tables.shape[1] if untouched.size else 0, bins + 1))  # absent ones change nothing
     for slot in range(left_of.shape[0]):
         for each in range(bins):
@@ -358,13 +358,8 @@ def of_numbers(
             ends = (paths[group], paths[group + 1])
             found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
             if once.size and statistic != QUANTILE:
-                for each in range(bins):
-                    selected[each] = 0.0
-                for path in range(live[group], live[group + 1]):
-                    if codes[column[path]] < bins:
-                        selected[codes[column[path]]] += weight[path] * held[path]
                 of_slots = (slots[group], slots[group + 1])
-                skew = _sided(statistic, tables, expected, selected, count[group], average[group], *of_slots)
+                skew = _sided(statistic, tables, expected, mass, count[group], average[group], *of_slots)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
         of_group = (statistic, live[group], live[group + 1])
         square, chosen = _square(influence, noise, usual, found, reach, uncovered, *own_paths, *of_group)

@@ -450,7 +450,7 @@ def tell(
         live,
     )
     given: tuple[Any, ...] = (
-        one_tables, by_bins[0], by_bins[1], by_bins[2], expected, codes[row], live_column,
+        one_tables, by_bins[0], by_bins[1], by_bins[2], expected, masses, codes[row], live_column,
         own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
     )  # fmt: skip
     ends = (low[one, : sizes[one]], high[one, : sizes[one]])
