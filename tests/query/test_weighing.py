@@ -8,6 +8,7 @@ import pytest
 from tests.query.plain.estimate import Estimates as PlainEstimates
 from tests.query.single import single
 
+from synopsis.query import intervals
 from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
@@ -81,8 +82,9 @@ def alike(one: float, other: float, scale: float) -> bool:
 def test_every_statistic_is_that_of_numpy(seed: int) -> None:
     strata, scales, covered, lean = world(seed)
     for condition in CONDITIONS:
-        asked = (strata, scales, (0, 1, 2), covered, positive(condition), None, lean)
-        sample = Sample(strata, scales, (0, 1, 2), Covers.whole(covered, lean, strata.day_kept))
+        pace = (0.0, 0.02, 1.0)[seed % 3]
+        asked = (strata, scales, (0, 1, 2), covered, positive(condition), None, lean, pace)
+        sample = Sample(strata, scales, (0, 1, 2), Covers.whole(covered, lean, strata.day_kept), pace=pace)
         found, wanted = answers(single(sample, positive(condition))), answers(PlainEstimates(*asked))
         assert found.keys() == wanted.keys()
         for name, value in wanted.items():
@@ -129,3 +131,44 @@ def test_paths_at_even_steps_weigh_alike_and_others_by_the_rows_of_their_day() -
         by_day = np.repeat(24 / strata.day_kept[:7], strata.day_kept[:7])
         assert np.allclose(weight, 7 * 24 / strata.day_kept[:7].sum() if even else by_day)
         assert weight.sum() == pytest.approx(7 * 24)
+
+
+def a_place_of_hours(days: int, values: np.ndarray, kept: np.ndarray) -> tuple[Strata, Scales]:
+    """One place with 24 rows a day."""
+    day = np.repeat(np.arange(days), 24)
+    scales = Scales.fit(values)
+    return fitted(scales, np.zeros_like(day), np.zeros_like(day), day, scales.codes(values), kept, BINS), scales
+
+
+@pytest.mark.parametrize(
+    ("pace", "low", "high"), [(1 / 24, 11, 13), (1 / 1440, 0, 24), (0.0, 0, 24), (1 / 32, 12 - 5, 12 + 5)]
+)
+def test_rows_of_a_cut_day_are_in_scope_as_far_as_their_pace_spreads_them(pace: float, low: float, high: float) -> None:
+    strata, scales = a_place_of_hours(3, np.arange(72.0)[None], np.ones(72, np.bool_))
+    covers = Covers.whole(np.array([0.0, 0.5, 0.0]), None, strata.day_kept)
+    found = single(Sample(strata, scales, (0,), covers, pace=pace), positive(EVERYTHING))
+    assert found.count() == 12
+    assert found.count_p95() == pytest.approx((low, high))
+
+
+def test_intervals_reach_to_the_side_of_their_bins_on_which_selected_rows_lie() -> None:
+    random = np.random.default_rng(3)
+    value = np.round(random.lognormal(3.0, 1.0, 24 * 200), 1)
+    strata, scales = a_place_of_hours(200, np.stack((value, value + 1.0)), np.ones(value.size, np.bool_))
+    sample = Sample(strata, scales, (0, 1), Covers.whole(np.ones(200), None, strata.day_kept))
+    end = float(np.quantile(value, 0.97))
+    for condition, is_low in ((Between(1, 0.0, end + 1.0), True), (Between(1, end + 1.0, 1e6), False)):
+        numbers = single(sample, positive(condition)).of(0)
+        chosen = value[value <= end] if is_low else value[value >= end]
+        low, high = numbers.average_p95
+        assert low <= chosen.mean() <= high
+        assert (numbers.average - low > high - numbers.average) is is_low
+        assert numbers.deviation_p95[0] <= chosen.std() <= numbers.deviation_p95[1]
+
+
+def test_a_deviation_beyond_what_its_range_allows_does_not_tell_how_small_it_is() -> None:
+    known = (np.ones(2), np.array([9.0, 4.0]), np.full(2, 0.1), np.zeros(2), np.zeros(2), np.full(2, 5.0))
+    low, high = intervals.variance(*known, np.ones(2, np.bool_))
+    assert low[0] == 0.0  # no five values between 0 and 5 vary by 9
+    assert high[0] == 9.0
+    assert 3.8 < low[1] < high[1] < 4.2

@@ -251,7 +251,7 @@ class Estimates:
             codes = sample.codes(feature)
             skew = weighing.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
         of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
-        of_paths = (live.which, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
+        of_paths = (live.which, live.slot, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
         if not isinstance(self._clause, Leaf) and not self._all_heard:
@@ -460,7 +460,7 @@ class Numbers:
         luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
         if whole._exact(feature):
             luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
-        numbers = (self.tables, *self.by_bins, sample.expected(feature))
+        numbers = (self.tables, *self.by_bins, sample.expected(feature), self.mass)
         paths = (sample.codes(feature), whole._live.column, *luck.told)
         return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 
@@ -520,5 +520,5 @@ class Numbers:
         at = self._at(share)
         half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at[0]))
         extremes = (self._heard, *((NONE, NONE) if self._all_heard else self._extremes))
-        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, at[1], *extremes)
+        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, *at, *extremes)
         return low, high

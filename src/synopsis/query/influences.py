@@ -18,10 +18,14 @@ from synopsis.sketch.scales import Codes
 DOUBT = 1.0
 
 #: Rows come in runs (an hour is like the next): within a bin squared errors are so many times larger than by chance.
-RUNS = 4.0
+RUNS = 2.0
 
 #: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
 APART = 0.25
+
+#: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
+#: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
+FORM, FORM_OF_ALL = 0.02, 0.001
 
 #: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
 LEAN = 0.05
@@ -30,7 +34,7 @@ LEAN = 0.05
 HOURS = 0.3
 
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
-TOGETHER = 0.5
+TOGETHER = 0.4
 
 #: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
 LUMPS = 0.5
@@ -40,6 +44,9 @@ TAILS = 1.4
 
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
+
+#: Statistics of numbers in bins.
+AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
 
 @compiled
@@ -140,15 +147,18 @@ def _square(
     part: Floats,
     place: Positions,
     by_place: Floats,
+    statistic: int,
     begin: int,
     end: int,
 ) -> tuple[float, float]:
     """The squared error of a statistic, and the part of it that comes from the choice of paths.
 
     `chosen` is that part as paths alone tell, `usual` the mean square of influences without the condition. Live paths
-    from `begin` to `end` are those of the group.
+    from `begin` to `end` are those of the group. Of a rank a bin has rows on either side, whatever the condition.
     """
     reaching = both = apart = in_bins = hours = hours_square = 0.0
+    up = down = all_up = all_down = formed = 0.0
+    is_rank, is_settled, slot = statistic == QUANTILE, uncovered.size > 0 and statistic != VARIANCE, -1
     moved = np.zeros(lumps.shape[0])
     for each in range(by_place.size):
         by_place[each] = 0.0
@@ -160,8 +170,19 @@ def _square(
             held[each] * held[each]
         )
         in_bins += weight[each] * rest
+        if stratum[each] != slot:
+            formed, all_up, all_down = formed + up * up + down * down, all_up + up, all_down + down
+            slot, up, down = stratum[each], 0.0, 0.0
+        if rest > 0.0 and (is_rank or held[each] < 1.0):
+            open_part = rest if is_rank else held[each] * (1.0 - held[each]) * (influence[each] * influence[each])
+            size = weight[each] * np.sqrt(open_part)
+            if is_rank or influence[each] > 0.0:
+                up += size
+            else:
+                down += size
         if place.size and place[path] >= 0:
-            by_place[place[path]] += weight[each] * np.sqrt(rest)
+            # Means of a whole stratum are those of all its places, wherever in a bin each of them lies.
+            by_place[place[path]] += weight[each] * np.sqrt(rest * uncovered[stratum[each]] if is_settled else rest)
         if part.size and part[path] < 1.0:
             size = weight[each] * np.sqrt(1.0 / part[path] - 1.0)
             hours, hours_square = hours + size, hours_square + size * (mean * mean)
@@ -173,15 +194,13 @@ def _square(
     chosen = (worth * chosen + DOUBT * usual * reaching) / (worth + DOUBT)
     square = chosen + RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
     square += (TOGETHER * (abs(both) + apart)) ** 2
+    formed, all_up, all_down = formed + up * up + down * down, all_up + up, all_down + down
+    square += FORM * formed + FORM_OF_ALL * ((all_up - all_down) * (all_up - all_down))
     for each in range(by_place.size):
         square += APART * (by_place[each] * by_place[each])
     for cut in range(moved.size):
         square += LUMPS * LUMPS * moved[cut] * moved[cut]
     return square, chosen
-
-
-#: Statistics of numbers in bins.
-AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
 
 @compiled
@@ -224,6 +243,48 @@ def _by_bin(
 
 
 @compiled
+def _sided(
+    statistic: int,
+    tables: Floats,
+    expected: Floats,
+    mass: Floats,
+    count: float,
+    average: float,
+    begin: int,
+    end: int,
+) -> float:
+    """By how much a mean, sum or variance is off because rows that satisfy a condition lie on one side of their bins.
+
+    What part of a bin's rows is selected changes from bin to bin, so it does within them: taken to be a straight line
+    over ranks. Those selected are moved by one deviation of their bin at most, and so are the others.
+    """
+    bins, found = mass.shape[1], 0.0
+    rows, selected, shift = np.zeros(bins), np.zeros(bins), np.zeros(bins)
+    for slot in range(begin, end):
+        for each in range(bins):
+            own = expected[slot, each] * tables[0, slot, each]
+            rows[each], selected[each] = rows[each] + own, selected[each] + mass[slot, each]
+            by = own * np.sqrt(tables[2, slot, each])
+            shift[each] += by * (2.0 * (tables[1, slot, each] - average)) if statistic == VARIANCE else by
+    before = -1
+    for each in range(bins):
+        if not rows[each] > 0.0:
+            continue
+        after = each + 1
+        while after < bins and not rows[after] > 0.0:
+            after += 1
+        low, high = before if before >= 0 else each, after if after < bins else each
+        distance = (rows[low] + rows[high]) / 2 + (rows[each] if low < each < high else 0.0)
+        if low < high:
+            rate = selected[each] / rows[each]
+            slope = (selected[high] / rows[high] - selected[low] / rows[low]) / distance
+            most = max(min(rate, 1.0 - rate), 0.0)
+            found += min(max(slope * rows[each] / np.sqrt(12.0), -most), most) * shift[each]
+        before = each
+    return found if statistic == TOTAL else found / count
+
+
+@compiled
 def of_numbers(
     statistic: int,
     rank: float,
@@ -233,6 +294,7 @@ def of_numbers(
     average: Floats,
     variance: Floats,
     expected: Floats,
+    mass: Floats,
     codes: Codes,
     column: Positions,
     luck_column: Positions,
@@ -260,7 +322,8 @@ def of_numbers(
     """Of a statistic of numbers in bins: half of its interval at 95%, and skew.
 
     Where counts of bins are exact, they are given as `untouched`, and with them what is not covered of each slot; the
-    skew is what bins below nothing were cut off for.
+    skew is what bins below nothing were cut off for. Otherwise it is to which side of their bins rows lie that satisfy
+    the condition.
     """
     influences, noises, leaning = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
     bins, groups = influences.shape[1], slots.size - 1
@@ -294,8 +357,11 @@ def of_numbers(
         else:
             ends = (paths[group], paths[group + 1])
             found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
+            if once.size and statistic != QUANTILE:
+                of_slots = (slots[group], slots[group + 1])
+                skew = _sided(statistic, tables, expected, mass, count[group], average[group], *of_slots)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
-        of_group = (live[group], live[group + 1])
+        of_group = (statistic, live[group], live[group + 1])
         square, chosen = _square(influence, noise, usual, found, reach, uncovered, *own_paths, *of_group)
         half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, worth[group]), skew
     return half, skews
@@ -312,6 +378,7 @@ def of_count(
     lucky: Integers,
     all_reach: Floats,
     alive: Positions,
+    slot: Positions,
     weight: Floats,
     held: Floats,
     twice: Floats,
@@ -337,7 +404,8 @@ def of_count(
     for group in range(groups):
         begin, end, first, stop = live[group], live[group + 1], paths[group], paths[group + 1]
         rate = count[group] / max(total[group], 1.0)
-        in_bins = hours = hours_square = both = reach = 0.0
+        in_bins = hours = hours_square = both = reach = own_form = all_form = formed = 0.0
+        last = -1
         for each in range(by_place.size):
             by_place[each] = 0.0
         if met.size:
@@ -353,8 +421,14 @@ def of_count(
             noise = held[each] * (1.0 - held[each])
             in_bins += weight[each] * noise
             both += weight[each] * twice[each]
+            if slot[each] != last:
+                formed, all_form = formed + own_form * own_form, all_form + own_form
+                last, own_form = slot[each], 0.0
+            if noise > 0.0:
+                own_form += weight[each] * np.sqrt(noise)
             if place.size and place[alive[each]] >= 0:
                 by_place[place[alive[each]]] += weight[each] * np.sqrt(noise)
+        formed, all_form = formed + own_form * own_form, all_form + own_form
         at = begin
         for path in range(first, stop if part.size else first):
             own = 0.0
@@ -365,6 +439,7 @@ def of_count(
                 size, away = all_weight[path] * np.sqrt(1.0 / part[path] - 1.0), own - rate
                 hours, hours_square = hours + size, hours_square + size * (away * away)
         rest = RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2 + (TOGETHER * both) ** 2
+        rest += FORM * formed + FORM_OF_ALL * (all_form * all_form)
         for each in range(by_place.size):
             rest += APART * (by_place[each] * by_place[each])
         for cut in range(lumps.shape[0]):
@@ -517,6 +592,6 @@ def of_pair(
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
-        square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *own_paths, *of_group)
+        square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group)
         half[group] = _half(square, chosen, freedom, worth[group])
     return half

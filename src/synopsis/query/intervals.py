@@ -39,11 +39,14 @@ def average(
 def variance(
     count: Floats, middle: Floats, half: Floats, skew: Floats, lowest: Floats, highest: Floats, heard: Flags
 ) -> tuple[Floats, Floats]:
-    """Of variances, which are off by a factor: what is a part below is as much above."""
+    """Of variances, which are off by a factor: what is a part below is as much above.
+
+    One that is larger than values between the lowest and the highest can have does not tell how small it is.
+    """
     low, high = np.full(count.size, np.nan), np.full(count.size, np.nan)
     for group in range(count.size):
-        if count[group] > 0.0 and not heard[group]:
-            most = (highest[group] - lowest[group]) ** 2 / 4
+        most = (highest[group] - lowest[group]) ** 2 / 4
+        if count[group] > 0.0 and (not heard[group] or middle[group] > most):
             low[group], high[group] = min(0.0, middle[group]), max(most, middle[group])
         elif count[group] > 0.0:
             least = min(middle[group] - half[group] + min(skew[group], 0.0), middle[group])
@@ -91,11 +94,11 @@ def total_of(
             lacking = max(held[group] - count[group], 0.0) / count[group] / max(worth[group], 1.0)
             absent = NORMAL * np.sqrt(lacking * max(1.0 - worth[group] / max(rows[group], 1.0), 0.0))
             fewer, more = np.hypot(fewer, absent), np.hypot(more, absent)
-            away = max(abs(mean_low[group] - mean[group]), abs(mean_high[group] - mean[group])) * count[group]
+            below, above = mean[group] - mean_low[group], mean_high[group] - mean[group]
             if total[group] < 0.0:
                 fewer, more = more, fewer
-            low[group] = total[group] - np.hypot(away, fewer * abs(total[group]))
-            high[group] = total[group] + np.hypot(away, more * abs(total[group]))
+            low[group] = total[group] - np.hypot(below * count[group], fewer * total[group])
+            high[group] = total[group] + np.hypot(above * count[group], more * total[group])
     return low, high
 
 

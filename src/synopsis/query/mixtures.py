@@ -137,6 +137,7 @@ def around(
     share: float,
     half: Floats,
     skew: Floats,
+    place: Floats,
     value: Floats,
     heard: Flags,
     lowest: Floats,
@@ -144,7 +145,8 @@ def around(
 ) -> tuple[Floats, Floats]:
     """Groups: between which values a quantile lies, given by how much its share may be mistaken.
 
-    Where in its fine bin a value lies is not known; where no path is heard, all that is possible is in the interval.
+    Where in its fine bin a value lies is not known, which matters where the interval does not reach beyond it; where no
+    path is heard, all that is possible is in the interval.
     """
     least, most = np.empty(half.size), np.empty(half.size)
     for group in range(half.size):
@@ -155,7 +157,7 @@ def around(
         most[group] = min(max(share + fewer, 0.0), 1.0)
     least = interpolated(ends, reached, slope, offset, least)
     most = interpolated(ends, reached, slope, offset, most)
-    least, most = fine_bins(mass, low, high, least, most)
+    least, most = fine_bins(mass, low, high, step, least, most, place)
     for group in range(half.size):
         if not heard[group]:
             least[group], most[group] = lowest[group], highest[group]

@@ -51,7 +51,7 @@ class Scoped:
     def sample(self) -> Sample:
         """Their paths."""
         own = (self.kept, self.opened.summary.scales, self.opened.features)
-        return Sample(*own, self.covers, slots=self.slots)
+        return Sample(*own, self.covers, slots=self.slots, pace=self.opened.summary.layout.pace)
 
     @cached_property
     def strata(self) -> Scope:
@@ -81,7 +81,8 @@ class Pieces:
         """All these statistics at once, where that can be; else as much is found out as can be for each by itself."""
         scoped, opened = self.scoped, self.scoped.opened
         own = (opened.summary.scales, opened.features, scoped.kept, scoped.covers, scoped.slots)
-        heard = tell(asked, positive(self._condition), *own, not opened.is_beyond_paths)
+        likely, pace = not opened.is_beyond_paths, opened.summary.layout.pace
+        heard = tell(asked, positive(self._condition), *own, likely, pace)
         if heard is None:
             return None
         if self.groups == 1 and len(heard.topic.statistics) == len(asked):

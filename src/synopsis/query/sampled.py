@@ -120,12 +120,14 @@ class Sample:
         covers: Covers,
         axes: MutableMapping[int, MassAxis] | None = None,
         slots: Slots | None = None,
+        pace: float = 1.0,
     ) -> None:
-        """`features` says which feature stands where.
+        """`features` says which feature stands where, `pace` is that of a layout.
 
         `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
         """
         self.strata, self._features, self._scales, self._axes, self._covers = strata, features, scales, axes, covers
+        self._pace = pace
         self._known: dict[int, Bins] = {}
         self._expectations: dict[int, Floats] = {}
         self._corrections: dict[int, Floats] = {}
@@ -208,14 +210,15 @@ class Sample:
 
     @cached_property
     def edge(self) -> Floats:
-        """Groups: rows more or less that there may be because days are cut: one row a place at either end.
+        """Groups: rows more or less that there may be because days are cut.
 
-        Rows come at regular times, alike at all places: ends are independent, places are not.
+        Rows come alike at all places: ends are independent, places are not.
         """
         if not self.slots.days_cut.any():
             return np.zeros(self.groups)
         strata, covers = self.strata, self._covers
-        return weighing.edges(strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
+        own = (strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
+        return weighing.edges(*own, self._pace)
 
     def stretched(self, feature: int, tables: Floats) -> Stretched | None:
         """What stretches tell of a feature, given what its bins measure; None where there are none."""

@@ -239,12 +239,23 @@ def values(mass: Floats, low: Floats, high: Floats, step: float, place: Floats) 
 
 
 @compiled
-def around(mass: Floats, low: Floats, high: Floats, begin: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """The lower end of the fine bin that each place lies in, and the upper end of another's."""
-    least, greatest, last = np.full(begin.size, np.nan), np.full(begin.size, np.nan), low.size - 1
+def around(
+    mass: Floats, low: Floats, high: Floats, step: float, begin: Floats, end: Floats, place: Floats
+) -> tuple[Floats, Floats]:
+    """The values at two places on either side of another.
+
+    Where they lie in its fine bin, it is the lower and the upper end of that.
+    """
+    least, greatest, last = values(mass, low, high, step, begin), values(mass, low, high, step, end), low.size - 1
     for each in range(begin.size):
         if np.isnan(begin[each]) or np.isnan(end[each]):
+            least[each], greatest[each] = np.nan, np.nan
             continue
-        least[each] = low[min(max(_reached(mass, begin[each], True) - 1, 0), last)]
-        greatest[each] = high[min(max(_reached(mass, end[each], False) - 1, 0), last)]
+        own = min(max(_reached(mass, place[each], True) - 1, 0), last)
+        first = min(max(_reached(mass, begin[each], True) - 1, 0), last)
+        final = min(max(_reached(mass, end[each], False) - 1, 0), last)
+        if first >= own:
+            least[each] = low[first]
+        if final <= own:
+            greatest[each] = high[final]
     return least, greatest

@@ -216,6 +216,7 @@ def tell(
     covers: Covers,
     slots: Slots,
     likely: bool,
+    pace: float = 1.0,
 ) -> Heard | None:
     """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
 
@@ -230,7 +231,7 @@ def tell(
         *_axes(same)[0],
         *(np.array(features), strata.starts, strata.ends, strata.tilt, strata.counts, strata.codes),
         *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, NOWHERE if place is None else place),
-        strata.even,
+        *(strata.even, pace),
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),

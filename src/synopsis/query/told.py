@@ -266,6 +266,7 @@ def tell(
     day_kept: Integers,
     place: Integers,
     even: bool,
+    pace: float,
     # covers
     day: Integers,
     share: Floats,
@@ -319,7 +320,7 @@ def tell(
     reach = influences.reaches(weight, part, paths, in_scope, total)
     edge = np.zeros(groups)
     if cut:
-        edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins)
+        edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
 
     # the clause
     tables = np.empty((leaf_features.size, rows.size, bins + 1))
@@ -392,7 +393,8 @@ def tell(
         of_luck = luck if kind == LEAF else unlucky
         counted_low, counted_high = influences.of_count(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
-            alive, live_weight, held, twice, weight, part, at_place, lumps, paths, live, count, total, edge, skew,
+            alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps,
+            paths, live, count, total, edge, skew,
         )  # fmt: skip
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
@@ -448,7 +450,7 @@ def tell(
         live,
     )
     given: tuple[Any, ...] = (
-        one_tables, by_bins[0], by_bins[1], by_bins[2], expected, codes[row], live_column,
+        one_tables, by_bins[0], by_bins[1], by_bins[2], expected, masses, codes[row], live_column,
         own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
     )  # fmt: skip
     ends = (low[one, : sizes[one]], high[one, : sizes[one]])
@@ -527,7 +529,7 @@ def tell(
                 left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
                 half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
                 wide_low, wide_high = mixtures.around(
-                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[1], heard, least, most
+                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most
                 )
             _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 

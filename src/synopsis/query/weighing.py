@@ -19,6 +19,9 @@ from synopsis.sketch.strata import Flags
 #: none a place follows a single other one in all it does; with a quarter, days of twenty places err half as much more.
 _AS_USUAL = 1 / 16
 
+#: The share of a day that rows fill which may share an instant.
+_INSTANT = 1e-9
+
 # --- days and paths ---------------------------------------------------------------------------------------------------
 
 
@@ -262,11 +265,19 @@ def luck_of(
 
 @compiled
 def edges(
-    ordinal: Integers, day_rows: Integers, day: Integers, share: Floats, days_cut: Integers, offset: Integers
+    ordinal: Integers,
+    day_rows: Integers,
+    day: Integers,
+    share: Floats,
+    days_cut: Integers,
+    offset: Integers,
+    pace: float,
 ) -> Floats:
-    """Groups: rows more or less that there may be because days are cut: one row a place at either end.
+    """Groups: rows more or less that there may be because days are cut.
 
-    Places are alike on one day (`ordinal`), ends are independent.
+    Rows that follow each other at this pace (a share of the day) fill a part of the day, and nobody knows which: what
+    is in scope takes any of it that it may. One row a place more may lie at either end. Places are alike on one day
+    (`ordinal`), ends are independent.
     """
     edge = np.zeros(offset.size - 1)
     for group in range(offset.size - 1):
@@ -279,7 +290,10 @@ def edges(
         for each in range(offset[group], offset[group + 1]):
             where, part = day[each], share[each]
             if 0.0 < part < 1.0 and day_rows[where] > 0:
-                rows[ordinal[where] - first] += min(day_rows[where] * max(part, 1.0 - part), 1.0)
+                filled = min(max(day_rows[where] * pace, _INSTANT), 1.0)
+                least, most = max(part + filled - 1.0, 0.0) / filled, min(part / filled, 1.0)
+                off = 1.0 + day_rows[where] * max(part - least, most - part)
+                rows[ordinal[where] - first] += min(day_rows[where] * max(part, 1.0 - part), off)
         square = 0.0
         for at in range(rows.size):
             square += rows[at] * rows[at]

@@ -75,6 +75,11 @@ class PathLayout:
         return Evenly(latitude, longitude, self.kept) if by_day else None
 
     @property
+    def pace(self) -> float:
+        """The share of a day from a row of a place to the next; 0 where any number of rows may share an instant."""
+        return self.slot_us / DAY_US if self.regular else 0.0
+
+    @property
     def stretch_days(self) -> int:
         """Days of a stretch; 0 where none are kept."""
         return 0 if self.stretching is None else self.stretching.days

@@ -34,10 +34,14 @@ from synopsis.sketch.strata import Strata
 _DOUBT = 1.0
 
 #: Rows come in runs (an hour is like the next): within a bin squared errors are so many times larger than by chance.
-_RUNS = 4.0
+_RUNS = 2.0
 
 #: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
 _APART = 0.25
+
+#: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
+#: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
+_FORM, _FORM_OF_ALL = 0.02, 0.001
 
 #: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
 _LEAN = 0.05
@@ -46,7 +50,7 @@ _LEAN = 0.05
 _HOURS = 0.3
 
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
-_TOGETHER = 0.5
+_TOGETHER = 0.4
 
 #: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
 #: other feature's bin, too.
@@ -113,6 +117,7 @@ class Estimates:
         clause: Clause,
         axes: MutableMapping[int, MassAxis] | None = None,
         lean: Floats | None = None,
+        pace: float = 1.0,
     ) -> None:
         """`features` says which feature stands where; `covered` is the share of each day that is in scope.
 
@@ -120,7 +125,7 @@ class Estimates:
         `axes` are the mass axes of features, to be filled and used again; without them the last scales' are kept.
         """
         self._strata, self._features, self._clause = strata, features, clause
-        self._scales, self._axes, self._days_covered, self._lean = scales, axes, covered, lean
+        self._scales, self._axes, self._days_covered, self._lean, self._pace = scales, axes, covered, lean, pace
         # Numbers know their estimates: held weakly, all of it goes with the last that asks.
         self._numbers: WeakValueDictionary[int, Numbers] = WeakValueDictionary()
         self._pairs: dict[tuple[int, int], _Pair] = {}
@@ -504,6 +509,7 @@ class Estimates:
         each = (chosen + _DOUBT * usual**2) / (count + _DOUBT * usual) if usual > 0 else 0.0
         rest = self._in_bins(paths, held * (1.0 - held)) + self._of_hours(paths, held - count / max(total, 1.0), None)
         rest += (self._edge * count / max(total, 1.0) / NORMAL) ** 2
+        rest += self._formed(paths, paths.weight * np.sqrt(held * (1.0 - held)))
         rest += (_TOGETHER * dot(self._live[0].weight, self._joint[1])) ** 2
         rest += LUMPS**2 * sum(float(amount.sum()) ** 2 for _, amount in self._lumps)
         t = NORMAL
@@ -517,7 +523,7 @@ class Estimates:
         """The same scope with one demand more."""
         clause = all_of((self._clause, leaf))
         known = (self._strata, self._scales, self._features, self._days_covered)
-        return Estimates(*known, clause, self._axes, self._lean)
+        return Estimates(*known, clause, self._axes, self._lean, self._pace)
 
     @property
     def probability(self) -> Floats:
@@ -543,16 +549,19 @@ class Estimates:
 
     @cached_property
     def _edge(self) -> float:
-        """Rows more or less that there may be because days are cut: one row a place at either end.
+        """Rows more or less that there may be because days are cut.
 
-        Rows come at regular times, alike at all places: ends are independent, places are not.
+        Rows come alike at all places: ends are independent, places are not.
         """
         if not self._cut.size:
             return 0.0
         part, at = self._part[self._cut], self._within[self._cut]
-        rows = self._strata.day_rows[at] * np.maximum(part, 1.0 - part)
+        rows = self._strata.day_rows[at]
+        filled = np.clip(rows * self._pace, 1e-9, 1.0)
+        least, most = np.maximum(part + filled - 1.0, 0.0) / filled, np.minimum(part / filled, 1.0)
+        off = np.minimum(rows * np.maximum(part, 1.0 - part), 1.0 + rows * np.maximum(part - least, most - part))
         _, end = np.unique(self._strata.day[at], return_inverse=True)
-        return float(np.sqrt((np.bincount(end, np.minimum(rows, 1.0)) ** 2).sum()))
+        return float(np.sqrt((np.bincount(end, off) ** 2).sum()))
 
     @cached_property
     def _reach(self) -> Floats:
@@ -579,7 +588,16 @@ class Estimates:
         spread[self._alive] = values
         return spread
 
-    def _in_bins(self, paths: _Paths, noise: Floats, alive: Integers | None = None) -> float:
+    def _formed(self, paths: _Paths, rows: Floats) -> float:
+        """Squared error because bins are not as they are taken to be, in a stratum or in all of them."""
+        found = _FORM_OF_ALL * float(rows.sum()) ** 2
+        for sign in (1.0, -1.0):
+            found += _FORM * float((np.bincount(paths.stratum, np.maximum(sign * rows, 0.0)) ** 2).sum())
+        return found
+
+    def _in_bins(
+        self, paths: _Paths, noise: Floats, alive: Integers | None = None, uncovered: Floats | None = None
+    ) -> float:
         """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each.
 
         Where places share bins, rows of one place lie on one side of a bin rather than all over it.
@@ -587,6 +605,7 @@ class Estimates:
         error = _RUNS * dot(paths.weight, noise)
         if self._path_place is not None:
             place = self._path_place if alive is None else self._path_place[alive]
+            noise = noise if uncovered is None else noise * uncovered.take(paths.stratum)
             error += _APART * float((np.bincount(place, paths.weight * np.sqrt(noise)) ** 2).sum())
         return error
 
@@ -620,7 +639,14 @@ class Estimates:
         return luck.weight**2 * unseen.take(luck.stratum)
 
     def _half(
-        self, influence: Floats, noise: Floats, usual: float, luck: Floats | None = None, leant: float = 0.0
+        self,
+        influence: Floats,
+        noise: Floats,
+        usual: float,
+        luck: Floats | None = None,
+        leant: float = 0.0,
+        is_rank: bool = False,
+        is_settled: bool = False,
     ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
@@ -631,12 +657,13 @@ class Estimates:
         paths, held = self._live
         mean = held * influence
         rest = np.maximum(held * (noise + influence * influence) - mean * mean, 0.0)
-        reach, worth = self._live_reach, self._worth
+        reach, worth, uncovered = self._live_reach, self._worth, None
         if luck is None:
             chosen, freedom = differing(self._reach, self._spread_out(mean))
         else:
             chosen, freedom = differing(self._luck_reach, luck)
-            reach = reach * (1.0 - self._covered).take(paths.stratum)
+            uncovered = 1.0 - self._covered
+            reach = reach * uncovered.take(paths.stratum)
         chosen = (worth * chosen + _DOUBT * usual * dot(reach, held * held)) / (worth + _DOUBT)
         alive = None if paths is self._paths else self._alive
         together = 0.0
@@ -645,7 +672,11 @@ class Estimates:
             together = abs(dot(paths.weight, twice * influence)) + dot(paths.weight, once * np.sqrt(noise))
         lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
-        square = chosen + self._in_bins(paths, rest, alive) + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
+        in_bins = self._in_bins(paths, rest, alive, uncovered if is_settled else None)
+        open_part = rest if is_rank else held * (1.0 - held) * influence**2
+        sign = np.where((influence > 0.0) | is_rank, 1.0, -1.0)
+        in_bins += self._formed(paths, sign * paths.weight * np.sqrt(open_part))
+        square = chosen + in_bins + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
         square += _LEAN * leant
         return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
 
@@ -838,7 +869,7 @@ class Numbers:
         whole = self.estimates
         return whole._covered[:, None] * whole._counts(self.feature)[:, :-1] * self.share
 
-    def _half(self, influence: Floats, noise: Floats, leaning: Floats) -> float:
+    def _half(self, influence: Floats, noise: Floats, leaning: Floats, *kind: bool) -> float:
         """Half the width of the interval of a statistic with these influences and their variances: strata x bins."""
         weight, whole, luck = self._expected, self.estimates, None
         total = weight.sum()
@@ -847,7 +878,7 @@ class Numbers:
             luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
         part = min(self.count / total, 1.0) if total > 0 else 0.0
         leant = float((weight**2 * leaning).sum()) * part**2
-        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant)
+        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, *kind)
 
     @cached_property
     def _extremes(self) -> Interval:
@@ -867,9 +898,37 @@ class Numbers:
         whole = self.estimates
         return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
-    def _sides(self, estimate: float, influence: Floats, noise: Floats, leaning: Floats) -> Interval:
-        """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for."""
-        half, skew = self._half(influence, noise, leaning), 0.0
+    def _sided(self, by: Floats) -> float:
+        """What a statistic is off by because rows that satisfy a condition lie on one side of their bins.
+
+        Strata x bins: by how much it changes if a row's value grows by one.
+        """
+        rows = self._expected.sum(axis=0)
+        there = np.flatnonzero(rows > 0)
+        if self.estimates._exact(self.feature) or there.size < 2:
+            return 0.0
+        rows, rate = rows[there], self.mass.sum(axis=0)[there] / rows[there]
+        middle = np.cumsum(rows) - rows / 2
+        at = np.arange(there.size)
+        low, high = np.maximum(at - 1, 0), np.minimum(at + 1, there.size - 1)
+        change = (rate[high] - rate[low]) / (middle[high] - middle[low]) * rows / np.sqrt(12.0)
+        most = np.maximum(np.minimum(rate, 1.0 - rate), 0.0)
+        shift = (self._expected * np.sqrt(self.noise) * by).sum(axis=0)[there]
+        return float((np.clip(change, -most, most) * shift).sum())
+
+    def _sides(
+        self,
+        estimate: float,
+        influence: Floats,
+        noise: Floats,
+        leaning: Floats,
+        by: Floats | None = None,
+        is_settled: bool = True,
+    ) -> Interval:
+        """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for, or by
+        where in their bins the rows lie that are selected."""
+        half = self._half(influence, noise, leaning, by is None, is_settled)
+        skew = 0.0 if by is None else self._sided(by)
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
             skew = float((below * self.share * influence).sum())
@@ -889,7 +948,9 @@ class Numbers:
         if self._unheard:
             return within(self.average, lowest, highest)
         noise, leaning = (each / self.count**2 for each in (self.noise, self.bins.leaning))
-        low, high = self._sides(self.average, (self.mean - self.average) / self.count, noise, leaning)
+        low, high = self._sides(
+            self.average, (self.mean - self.average) / self.count, noise, leaning, np.full(1, 1.0 / self.count)
+        )
         return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
@@ -902,7 +963,7 @@ class Numbers:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
-            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning)
+            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning, np.ones(1))
             edge = whole._edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
@@ -911,8 +972,9 @@ class Numbers:
         lacking = max(held - self.count, 0.0) / self.count / max(whole._worth, 1.0)
         absent = NORMAL * math.sqrt(lacking * max(1.0 - whole._worth / max(whole.count(), 1.0), 0.0))
         low, high = math.hypot(low, absent), math.hypot(high, absent)
-        mean = max(abs(each - self.average) for each in self.average_p95) * self.count
-        down, up = (math.hypot(mean, side * abs(self.sum)) for side in ((low, high) if self.sum >= 0 else (high, low)))
+        low, high = (low, high) if self.sum >= 0 else (high, low)
+        means = (abs(each - self.average) * self.count for each in self.average_p95)
+        down, up = (math.hypot(mean, side * self.sum) for mean, side in zip(means, (low, high), strict=True))
         return within(self.sum, self.sum - down, self.sum + up)
 
     @cached_property
@@ -920,14 +982,15 @@ class Numbers:
         """Between which numbers the variance lies."""
         if not self.count > 0:
             return math.nan, math.nan
-        if self._unheard:
-            return within(self.variance, 0.0, (self._extremes[1] - self._extremes[0]) ** 2 / 4)
+        most = (self._extremes[1] - self._extremes[0]) ** 2 / 4
+        if self._unheard or self.variance > most:
+            return within(self.variance, 0.0, most)
         away = self.mean - self.average
         influence = _TAILS * (away**2 + self.noise - self.variance) / self.count
         noise, leaning = (
             (4 * away**2 * each + 2 * each**2) / self.count**2 for each in (self.noise, self.bins.leaning)
         )
-        low, high = self._sides(self.variance, influence, noise, leaning)
+        low, high = self._sides(self.variance, influence, noise, leaning, 2 * away / self.count, is_settled=False)
         # Variances are off by a factor: what is a part below is as much above.
         return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
 
@@ -952,6 +1015,8 @@ class Numbers:
         )
         low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
         last = axis.low.size - 1  # where a value lies in its fine bin is not known
-        first = min(max(int(np.searchsorted(axis.mass, low, side="right")) - 1, 0), last)
+        own, first = (min(max(int(np.searchsorted(axis.mass, each, side="right")) - 1, 0), last) for each in (at, low))
         final = min(max(int(np.searchsorted(axis.mass, high)) - 1, 0), last)
-        return within(axis.value(at), float(axis.low[first]), float(axis.high[final]))
+        least = float(axis.low[first]) if first >= own else axis.value(low)
+        greatest = float(axis.high[final]) if final <= own else axis.value(high)
+        return within(axis.value(at), least, greatest)
