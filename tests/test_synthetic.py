@@ -40,7 +40,7 @@ def test_a_drawing_of_few_features_has_no_others_to_learn_from() -> None:
     assert few.schema.names == ["lat", "lon", "time", "half", "temp"]
     assert repr(few) == "<synthetic: 500 rows, half, temp, seed 4>"
     assert next(few.minibatches("temp"))[0].shape[1] == 1
-    with pytest.raises(UnknownFeature, match="no feature 'rain'; .* half, temp"):
+    with pytest.raises(UnknownFeature, match=r"no feature 'rain'; .* half, temp"):
         next(few.minibatches("temp", ["rain"]))
 
 

@@ -183,8 +183,8 @@ class Sketch:
             check_numbers(asked.scope)
             relation = replace(relation, where=under(relation.where, asked.scope))
         names = Names(self.spec.lat, self.spec.lon, self.spec.time)
-        asked = None if features is None else tuple(features)
-        return Synthetic(relation, names, rows, share, seed, self.place, where, asked)
+        named = None if features is None else tuple(features)
+        return Synthetic(relation, names, rows, share, seed, self.place, where, named)
 
     @property
     def place(self) -> str | None:

@@ -2,8 +2,9 @@
 
 A row is drawn path by path: paths are taken evenly along the rows that they stand for, so that places, periods and the
 joint structure of the features have the shares that exact counts give them. Where fewer rows are wanted than there are
-paths, up to four times as many are drawn in this way, and those returned are even steps among them in an order of
-likeness (`likeness`): as many of every kind as there are, with less luck than in a random part. Within its bins a row's
+paths, several times as many are drawn in this way, and those returned are even steps among them in an order of likeness
+(`likeness`): as many of every kind as there are, with less luck than in a random part. Likeness is that of the features
+that are asked for: where they are few, a set is like all rows in more of their combinations. Within its bins a row's
 values are drawn from the density of the bin, features together (`scores`). Rows that fail the condition are drawn
 again. Absent features stay absent. Times are those of the path's rank on its day, or of its own time of day. Where no
 path is in scope, every feature is drawn by itself from its counts; strands are drawn from normal distributions with
@@ -49,9 +50,9 @@ Booleans = NDArray[np.bool_]
 #: Rows of a batch.
 _BATCH = 65_536
 
-#: Of so many rows at least one is chosen, where there are so many paths, and of more while they have fewer values than
-#: this. Of four a choice is nearly as good as of ten.
-_CHOICE, _VALUES = 4, 40
+#: Of so many rows one is chosen, where there are so many paths: of four, which is nearly as good as of ten, and of ten
+#: where features are few, and rows quick to draw.
+_CHOICE, _CHOICE_OF_FEW, _FEW = 4, 10, 4
 
 #: Rows, at least, among which some are chosen together: the more, the more they are like all of them.
 _TOGETHER = 262_144
@@ -117,8 +118,9 @@ def synthesized(
     """Batches of synthetic rows: so many, or so large a share of those that the sketch counts.
 
     Cost: a pass over all paths in scope to weigh them, and one over the rows drawn, or, where they are fewer than the
-    paths, over four times as many, which are sorted. Memory: that of a block, and of so many rows as are chosen from
-    together.
+    paths, over four times as many (ten times where they have four features or fewer), which are sorted. Only features
+    that are asked for, and those of the condition, are opened and drawn. Memory: that of a block, and of so many rows
+    as are chosen from together.
     """
     check_size(rows, share)
     plan = bind(Question((Item("rows", Aggregate("count")),), relation.where), relation.layout)
@@ -230,7 +232,7 @@ class _Block:
 
     def candidates(self, count: int, random: np.random.Generator) -> tuple[_Rows, Floats]:
         """Rows of which to choose so many, and the mass of each."""
-        size = max(_CHOICE, _VALUES // len(self._asked)) * count
+        size = count * (_CHOICE_OF_FEW if len(self._asked) <= _FEW else _CHOICE)
         if size < self._which.size:
             picked = self._which[_even_steps(self._mass, 0, size, size, random.random())]
             return self._fulfilling(picked, random), np.full(size, self.mass / max(size, 1))
