@@ -158,7 +158,7 @@ class Sketch:
 
         So many rows, or so large a share of those that there are; `where` as in a question, "rh > 80 AND lat < 0". They
         have the joint structure that paths keep: which bins go together, places, days, what is missing. Who needs a few
-        `features` alone names them: rows are then chosen to be like all rows in these, and drawn sooner. `synthetic`
+        `features` alone names them: rows then have these, and are chosen to be like all rows in these. `synthetic`
         gives the same as a stream, for more rows than fit in memory.
         """
         return self.synthetic(rows, share, where, seed, features).to_arrow()
