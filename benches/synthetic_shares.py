@@ -1,6 +1,6 @@
 """How large must a sketch be for its synthetic rows to teach as much as a sample of the rows does?
 
-    python benches/synthetic_shares.py [--only beijing] [--seeds 12] [--shares 0.1,0.2,0.3,0.5,8MB]
+    python benches/synthetic_shares.py [--only beijing] [--seeds 12] [--shares 0.1,0.2,0.3,0.5,8MB] [--sketches FOLDER]
 
 Data sets, what learns from what, rows held back and seeds are those of benches/synthetic.py; the forests split as Spark
 ML's do, but are quick (`_forest.py`), so that there may be many seeds. Sketches have a share of the bytes that the rows
@@ -40,20 +40,21 @@ def main() -> int:
     parser.add_argument("--only", choices=tuple(LEARNT))
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--shares", default=SHARES)
+    parser.add_argument("--sketches", type=Path)
     options = parser.parse_args()
     if not DATA.exists():
         print(f"{DATA} is absent: nothing was measured")
         return 0
     figures: dict[str, Any] = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     for name in LEARNT if options.only is None else (options.only,):
-        figures[name] = measured(name, options.shares.split(","), options.seeds)
+        figures[name] = measured(name, options.shares.split(","), options.seeds, options.sketches)
         shown(name, figures[name])
         write_results("synthetic_shares", {"figures": figures})
     return 0
 
 
-def measured(name: str, shares: list[str], seeds: int) -> dict[str, Any]:
-    """By sketch: what it is, and how much larger errors are than those of a sample."""
+def measured(name: str, shares: list[str], seeds: int, kept: Path | None) -> dict[str, Any]:
+    """By sketch, built where it is not kept: how much larger errors are than those of a sample."""
     train, test = parted(name)
     held = columns(name, test)
     found = {}
@@ -62,21 +63,20 @@ def measured(name: str, shares: list[str], seeds: int) -> dict[str, Any]:
     )
     with tempfile.TemporaryDirectory() as folder:
         for share in shares:
-            place = Path(folder) / share
-            memory = memory_of(train, share)
-            report = syn.build(train, spec_of(CASES[name], memory), to=place, progress=False)
+            place = (kept or Path(folder)) / f"{name}-{share}"
+            if not place.exists():
+                syn.build(train, spec_of(CASES[name], memory_of(train, share)), to=place, progress=False)
             sketch = syn.open(place)
             ours = np.array(
                 [
-                    errors(name, made("synthetic", SHARE_OF_ROWS, train, sketch, seed), held, seed)
+                    errors(name, made("synthetic", SHARE_OF_ROWS, train, sketch, seed, four(name)), held, seed)
                     for seed in seeds_of(seeds)
                 ]
             )
             larger = (ours - rival) / rival.mean(axis=0)
             found[share] = {
                 "seeds": seeds,
-                "megabytes": sketch.info()["sketch_bytes"] / 1e6,
-                "sketch": str(report).splitlines()[1],
+                "megabytes": sketch.nbytes / 1e6,
                 **{
                     looks: {"mean": float(each.mean()), "standard_error": float(each.std(ddof=1) / np.sqrt(seeds))}
                     for looks, each in zip(LOOKS, larger.T, strict=True)
@@ -84,6 +84,12 @@ def measured(name: str, shares: list[str], seeds: int) -> dict[str, Any]:
             }
             print(f"{name} {share}: {found[share]}", flush=True)
     return found
+
+
+def four(name: str) -> tuple[str, ...]:
+    """The features that are learnt from, and the one that is learnt."""
+    target, predictors = LEARNT[name]
+    return (*predictors, target)
 
 
 def seeds_of(number: int) -> range:
@@ -99,8 +105,7 @@ def errors(name: str, rows: pa.Table, held: tuple[Floats, Floats], seed: int) ->
 
 def columns(name: str, rows: pa.Table) -> tuple[Floats, Floats]:
     """Predictors and target of the rows that have all of them."""
-    target, predictors = LEARNT[name]
-    values = np.stack([rows[each].to_numpy().astype(np.float64) for each in (*predictors, target)])
+    values = np.stack([rows[each].to_numpy().astype(np.float64) for each in four(name)])
     whole = values[:, ~np.isnan(values).any(axis=0)]
     return whole[:-1], whole[-1]
 
@@ -111,8 +116,8 @@ def shown(name: str, found: dict[str, Any]) -> None:
     lines = []
     for share, numbers in found.items():
         pairs = (f"{numbers[each]['mean']:+.2%} +- {numbers[each]['standard_error']:.2%}" for each in LOOKS)
-        lines.append([share, round(numbers["megabytes"], 2), *pairs, numbers["sketch"]])
-    print_table(["share", "MB", *LOOKS, "sketch"], lines)
+        lines.append([share, round(numbers["megabytes"], 2), *pairs])
+    print_table(["share", "MB", *LOOKS], lines)
     print(flush=True)
 
 

@@ -93,7 +93,7 @@ def test_help_names_every_command_and_how_to_begin(command) -> None:
         ("build", ["--lat", "--features", "--exact-at", "--memory", "--strict", "--master", "--conf", "--batch"]),
         ("query", ["sketch", "question", "--format", "CORRELATION"]),
         ("info", ["sketch", "--json"]),
-        ("synthesize", ["sketch", "--rows", "--share", "--where", "--seed", "--label", ".parquet"]),
+        ("synthesize", ["sketch", "--rows", "--share", "--where", "--seed", "--label", "--features", ".parquet"]),
         ("demo", ["--to", "336,776"]),
     ],
 )
@@ -299,6 +299,9 @@ def test_synthetic_rows_are_written_as_the_ending_says(command, sketch: Path, tm
         assert command("synthesize", sketch, "--rows", 40, "--seed", 2, "--to", file) == (0, b"", "")
         assert read(file).num_rows == 40
         assert read(file).column_names[-1] == "x"
+    file = tmp_path / "few.parquet"
+    assert command("synthesize", sketch, "--rows", 4, "--features", " x", "--to", file) == (0, b"", "")
+    assert pq.read_table(file).column_names[-1] == "x"
 
 
 def test_synthetic_rows_that_cannot_be_drawn_or_written_are_refused_in_one_sentence(
@@ -313,6 +316,7 @@ def test_synthetic_rows_that_cannot_be_drawn_or_written_are_refused_in_one_sente
         (("--rows", "5", "--to", "rows.vw", "--label", "y"), "no feature 'y'"),
         (("--rows", "5", "--to", "rows.vw", "--label", "x"), "no feature to learn 'x' from"),
         (("--rows", "5", "--where", "lat >", "--to", "rows.csv"), "something is missing"),
+        (("--rows", "5", "--features", "x, y", "--to", "rows.csv"), "no feature 'y'"),
     ):
         to = tmp_path / options[options.index("--to") + 1]
         code, out, err = command("synthesize", sketch, *(to if word == to.name else word for word in options))

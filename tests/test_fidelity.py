@@ -76,6 +76,11 @@ def test_a_sample_may_be_of_rows_of_its_own_and_columns_may_be_empty() -> None:
     assert fidelity(nothing, nothing, nothing).correlations == (0.0, 0.0)
 
 
+def test_a_report_may_be_of_a_few_features() -> None:
+    report = PATHS.fidelity(REAL.select(["half", "temp"]), seed=1, features=["half", "temp"])
+    assert list(report.marginals) == ["half", "temp"]
+
+
 def test_what_cannot_be_compared_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownColumn, match="no column 'rain'"):
         PATHS.fidelity(REAL.drop_columns(["rain"]))

@@ -61,8 +61,17 @@ def test_a_drawing_becomes_a_frame_drawn_in_the_executors_and_goes_where_spark_w
     assert written.count() == 700
     assert written.where("lat <= 0").count() == 0
     assert drawn.to_spark().count() == 700  # the session that there is
+    few = syn.open(sketch).synthetic(rows=70, where="rain > 1", features=["half", "temp"])
+    assert few.to_spark(spark).columns == ["lat", "lon", "time", "half", "temp"]
+    assert few.to_spark(spark).count() == 70
     part = syn.open(sketch).select("SELECT temp WHERE lat > 0").synthetic(rows=90)
     assert part.to_spark(spark).select("temp").count() == 90  # stored nowhere: drawn here
+
+
+def test_names_of_features_may_have_commas_in_an_option() -> None:
+    names = ("temp, dry", 'the "wet" one', "rh")
+    assert tuple(frames._read(frames._written(names))) == names
+    assert frames._read("temp_c, rh ,rain") == ["temp_c", "rh", "rain"]
 
 
 def test_filters_are_pushed_down_where_a_share_is_drawn_and_hold_everywhere(spark: Any, sketch: Path) -> None:
@@ -80,5 +89,7 @@ def test_a_condition_may_be_an_option_and_what_is_wrong_is_told(spark: Any, sket
     assert part.select("lat").distinct().count() == 2
     with pytest.raises(Exception, match="has no option 'row'"):
         spark.read.format("synopsis").option("row", 3).load(str(sketch)).count()
+    with pytest.raises(Exception, match="features are those of synthetic rows"):
+        spark.read.format("synopsis").option("features", "temp").load(str(sketch)).count()
     with pytest.raises(Exception, match="no sketch at"):
         spark.read.format("synopsis").load(str(sketch.parent / "nothing.syn")).count()

@@ -35,6 +35,15 @@ def test_a_drawing_is_drawn_again_each_time_and_gives_arrow_to_all_that_take_it(
     assert repr(DRAWN) == "<synthetic: 5,000 rows, seed 4, where lat > 0>"
 
 
+def test_a_drawing_of_few_features_has_no_others_to_learn_from() -> None:
+    few = PATHS.synthetic(rows=500, seed=4, features=["half", "temp"])
+    assert few.schema.names == ["lat", "lon", "time", "half", "temp"]
+    assert repr(few) == "<synthetic: 500 rows, half, temp, seed 4>"
+    assert next(few.minibatches("temp"))[0].shape[1] == 1
+    with pytest.raises(UnknownFeature, match=r"no feature 'rain'; .* half, temp"):
+        next(few.minibatches("temp", ["rain"]))
+
+
 def test_files_hold_the_rows_that_were_drawn(tmp_path: Path) -> None:
     stream = DRAWN.reader().read_all()
     DRAWN.to_parquet(tmp_path / "rows.parquet")

@@ -166,11 +166,13 @@ def synthesize(
     where: Annotated[str | None, typer.Option(help='a condition as in a question, "rh > 80 AND lat < 0"')] = None,
     seed: Annotated[int, typer.Option(help="the same seed draws the same rows")] = 0,
     label: Annotated[str | None, typer.Option(help="of .vw: the feature to learn")] = None,
+    features: Annotated[str | None, typer.Option(help="with these alone, comma-separated; all, else")] = None,
 ) -> None:
     """Draw rows that were never observed, with the joint structure of those that were."""
     from synopsis.database import open as open_sketch
 
-    drawn = open_sketch(sketch).synthetic(rows, share, where, seed)
+    asked = None if features is None else [name.strip() for name in features.split(",")]
+    drawn = open_sketch(sketch).synthetic(rows, share, where, seed, asked)
     suffix = Path(to).suffix.lower()
     if (suffix == ".vw") != (label is not None):
         raise BadTarget("--label names what is learnt from a .vw file, which needs one; leave it out for others")

@@ -4,13 +4,16 @@
     spark.read.format("synopsis").load("weather.syn")                                    # the sketch as a table
     spark.read.format("synopsis").option("rows", 1_000_000).load("weather.syn")          # synthetic rows
 
-Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `partitions`. Where a share is drawn,
+Options: `rows` or `share`, `seed`, `where` (a condition as in a question), `features` (those that synthetic rows shall
+have, separated by commas), `partitions`. Where a share is drawn,
 filters on features, place and time are pushed down into the condition, so that only rows that fulfil them are drawn;
 elsewhere Spark applies them. Executors open the sketch themselves: its place must be one that they can reach.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -39,7 +42,7 @@ from synopsis.core.spec import Spec
 from synopsis.database import open as open_sketch
 from synopsis.synthetic import Synthetic
 
-_OPTIONS: Final = ("path", "rows", "share", "seed", "where", "partitions")
+_OPTIONS: Final = ("path", "rows", "share", "seed", "where", "features", "partitions")
 _SIGNS: Final[dict[type[Filter], str]] = {
     EqualTo: "=",
     GreaterThan: ">",
@@ -64,7 +67,14 @@ def synthetic_frame(drawn: Synthetic, spark: SparkSession | None = None, partiti
         return session.createDataFrame(drawn.to_arrow())
     register(session)
     number = session.sparkContext.defaultParallelism if partitions is None else partitions
-    options = {"rows": drawn.rows, "share": drawn.share, "where": drawn.where, "seed": drawn.seed, "partitions": number}
+    options = {
+        "rows": drawn.rows,
+        "share": drawn.share,
+        "where": drawn.where,
+        "features": None if drawn.features is None else _written(drawn.features),
+        "seed": drawn.seed,
+        "partitions": number,
+    }
     given = {name: str(value) for name, value in options.items() if value is not None}
     return session.read.format("synopsis").options(**given).load(drawn.place)
 
@@ -97,6 +107,7 @@ class _Asked:
         if "path" not in given:
             raise BadQuery("the format synopsis reads the folder of a sketch: load('weather.syn')")
         self.path, self.where = given["path"], given.get("where")
+        self.features = _read(given["features"]) if "features" in given else None
         try:
             self.rows = int(given["rows"]) if "rows" in given else None
             self.share = float(given["share"]) if "share" in given else None
@@ -105,6 +116,8 @@ class _Asked:
             raise BadQuery(f"an option of the format synopsis is not a number: {error}") from None
         if self.partitions < 1:
             raise BadQuery(f"partitions is {self.partitions}; give 1 or more")
+        if self.features is not None and not self.is_synthetic:
+            raise BadQuery("features are those of synthetic rows; give rows or share with them")
 
     @property
     def is_synthetic(self) -> bool:
@@ -112,7 +125,9 @@ class _Asked:
 
     def schema(self) -> pa.Schema:
         sketch = open_sketch(self.path)
-        return sketch.synthetic(rows=0).schema if self.is_synthetic else sketch.to_arrow().schema
+        return (
+            sketch.synthetic(rows=0, features=self.features).schema if self.is_synthetic else sketch.to_arrow().schema
+        )
 
     def batches(self, number: int, conditions: list[str]) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
@@ -124,7 +139,7 @@ class _Asked:
         where = " AND ".join(f"({each})" for each in (*([self.where] if self.where else []), *conditions)) or None
         rows = None if self.rows is None else self.rows // self.partitions + (number < self.rows % self.partitions)
         share = None if self.share is None else self.share / self.partitions
-        yield from sketch.synthetic(rows, share, where, self.seed * self.partitions + number)
+        yield from sketch.synthetic(rows, share, where, self.seed * self.partitions + number, self.features)
 
 
 class _Reader(DataSourceReader):
@@ -151,6 +166,18 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches, made in the executor."""
         return self._asked.batches(int(partition.value), self._conditions)
+
+
+def _written(features: tuple[str, ...]) -> str:
+    """Names as a line of comma-separated values: a name may have a comma itself."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(features)
+    return line.getvalue()
+
+
+def _read(line: str) -> list[str]:
+    """The names in a line of comma-separated values."""
+    return [name.strip() for names in csv.reader([line], skipinitialspace=True) for name in names]
 
 
 def _condition(asked: Filter, spec: Spec) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -152,14 +152,16 @@ class Sketch:
         share: float | None = None,
         where: str | None = None,
         seed: int = 0,
+        features: Sequence[str] | None = None,
     ) -> pa.Table:
         """Synthetic rows with the columns of the observations, as an Arrow table in random order.
 
         So many rows, or so large a share of those that there are; `where` as in a question, "rh > 80 AND lat < 0". They
-        have the joint structure that paths keep: which bins go together, places, days, what is missing. `synthetic`
+        have the joint structure that paths keep: which bins go together, places, days, what is missing. Who needs a few
+        `features` alone names them: rows then have these, and are chosen to be like all rows in these. `synthetic`
         gives the same as a stream, for more rows than fit in memory.
         """
-        return self.synthetic(rows, share, where, seed).to_arrow()
+        return self.synthetic(rows, share, where, seed, features).to_arrow()
 
     def synthetic(
         self,
@@ -167,6 +169,7 @@ class Sketch:
         share: float | None = None,
         where: str | None = None,
         seed: int = 0,
+        features: Sequence[str] | None = None,
     ) -> Synthetic:
         """Synthetic rows as a stream of Arrow batches: any number, in the memory of a block and some 300,000 rows.
 
@@ -180,7 +183,8 @@ class Sketch:
             check_numbers(asked.scope)
             relation = replace(relation, where=under(relation.where, asked.scope))
         names = Names(self.spec.lat, self.spec.lon, self.spec.time)
-        return Synthetic(relation, names, rows, share, seed, self.place, where)
+        named = None if features is None else tuple(features)
+        return Synthetic(relation, names, rows, share, seed, self.place, where, named)
 
     @property
     def place(self) -> str | None:
@@ -188,20 +192,27 @@ class Sketch:
         return None
 
     def fidelity(
-        self, real: Any, rows: int | None = None, seed: int = 0, sample: Any = None, where: str | None = None
+        self,
+        real: Any,
+        rows: int | None = None,
+        seed: int = 0,
+        sample: Any = None,
+        where: str | None = None,
+        features: Sequence[str] | None = None,
     ) -> Fidelity:
         """How well synthetic rows stand for real ones: distributions, correlations, and whether a classifier can tell.
 
         `real` are observations (Arrow table, pandas frame), best such that the sketch has not seen. Beside the same
         figures of synthetic rows, as many as there are real ones unless `rows` says so, are those of an equal-size
-        sample of real rows: of `sample`, or else one half of `real` against the other. Needs scikit-learn and scipy:
-        pip install 'synopsis[fidelity]'.
+        sample of real rows: of `sample`, or else one half of `real` against the other. Rows have all features, or those
+        that are named. Needs scikit-learn and scipy: pip install 'synopsis[fidelity]'.
         """
-        seen = as_table(real, self.features)
-        rivals = None if sample is None else as_table(sample, self.features)
+        names = self.features if features is None else tuple(features)
+        seen = as_table(real, names)
+        rivals = None if sample is None else as_table(sample, names)
         first, second = halves(seen, rivals, rows, seed)
-        drawn = self.synthesize(rows=second.num_rows, where=where, seed=seed)
-        return fidelity(first, drawn.select(list(self.features)), second, seed)
+        drawn = self.synthesize(rows=second.num_rows, where=where, seed=seed, features=features)
+        return fidelity(first, drawn.select(list(names)), second, seed)
 
     # --- as data ------------------------------------------------------------------------------------------------------
 

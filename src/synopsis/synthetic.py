@@ -1,6 +1,6 @@
 """Synthetic: rows that were never observed, as a stream of Arrow batches, and in the forms that others take.
 
-    drawn = db.synthetic(share=0.1, where="rh > 80", seed=3)
+    drawn = db.synthetic(share=0.1, where="rh > 80", seed=3)       # features=["temp_c", "rh"]: these alone
     for batch in drawn: ...                                        # Arrow record batches, some blocks at a time
     drawn.to_arrow(), drawn.to_pandas()                            # all of them, in random order
     drawn.to_parquet("rows.parquet"), drawn.to_csv("rows.csv")     # a file, or a folder of them, or an address
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery, BadTarget, UnknownFeature
 from synopsis.query.relation import Relation
-from synopsis.query.synthesis import Names, check_size, schema_of, synthesized
+from synopsis.query.synthesis import Names, asked_features, check_size, schema_of, synthesized
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,18 +56,20 @@ class Synthetic:
     seed: int = 0
     place: str | None = None  #: where the sketch is stored, if it is
     where: str | None = None  #: the condition as it was asked for
+    features: tuple[str, ...] | None = None  #: those that rows have; None: all
 
     def __post_init__(self) -> None:
         check_size(self.rows, self.share)
+        asked_features(self.relation.layout, self.features)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the observations."""
-        return schema_of(self.relation.layout, self.names)
+        """The columns of the observations: place, time, and the features that are asked for."""
+        return schema_of(self.relation.layout, self.names, self.features)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches of rows, drawn as they are taken. Memory: a block, and some 300,000 rows at most."""
-        return synthesized(self.relation, self.names, self.rows, self.share, self.seed)
+        return synthesized(self.relation, self.names, self.rows, self.share, self.seed, self.features)
 
     def reader(self) -> pa.RecordBatchReader:
         """The stream, for what takes Arrow streams."""
@@ -213,7 +215,7 @@ class Synthetic:
 
     def _features(self, target: str, features: Sequence[str] | None) -> list[str]:
         """The features to learn from; those named must be there."""
-        known = self.relation.layout.features
+        known = self.features or self.relation.layout.features
         for name in (target, *(features or ())):
             if name not in known:
                 raise UnknownFeature(name, known)
@@ -226,7 +228,8 @@ class Synthetic:
 
     def __repr__(self) -> str:
         size = f"{self.rows:,} rows" if self.rows is not None else f"{self.share:.0%} of the rows"
-        return f"<synthetic: {size}, seed {self.seed}" + (f", where {self.where}>" if self.where else ">")
+        features = f", {', '.join(self.features)}" if self.features else ""
+        return f"<synthetic: {size}{features}, seed {self.seed}" + (f", where {self.where}>" if self.where else ">")
 
 
 def _target(to: str | os.PathLike[str]) -> tuple[pa.fs.FileSystem, str]:

@@ -11,7 +11,7 @@ from tests.query.test_evaluate import WEATHER
 from tests.query.test_paths import KEPT, PLAIN
 from tests.test_sketches import MOVING, PATHS, SPEC, STRANDS
 
-from synopsis.core.errors import BadQuery
+from synopsis.core.errors import BadQuery, UnknownFeature
 from synopsis.query.relation import Relation
 from synopsis.sketch.strands import Strands
 from synopsis.sketches import Sketch
@@ -78,6 +78,54 @@ def test_a_small_set_is_more_like_all_rows_than_a_random_one():
             off.append(of(values[:, ~np.isnan(values[2])]).mean() - truth)
         chance = of(complete).std() / np.sqrt(size * complete.shape[1] / EVERY.rows)
         assert np.sqrt(np.mean(np.square(off))) < 0.75 * chance
+
+
+def test_rows_of_few_features_are_more_like_all_rows_in_these():
+    """How far means of sets lie apart, from seed to seed."""
+    size, apart = EVERY.rows // 10, {}
+    for features in (("temp",), None):
+        drawn = (EVERY.synthesize(rows=size, seed=seed, features=features) for seed in range(12))
+        apart[features] = np.std([columns(table, "temp")[0].mean() for table in drawn])
+    assert apart[("temp",)] < 0.6 * apart[None]
+
+
+@pytest.mark.parametrize(
+    ("sketch", "features"),
+    [
+        (PATHS, ["half", "temp"]),
+        (SILENT, ["half", "temp"]),
+        (EVERY, ["rain"]),
+        (MOVING, ["speed"]),
+        (STRANDS, ["alone", "kelvin"]),
+    ],
+    ids=["some paths", "no paths", "all paths", "moving", "strands"],
+)
+def test_rows_have_place_and_time_and_the_features_asked_for_in_their_order(sketch, features):
+    rows, whole = sketch.synthesize(rows=3_000, seed=1, features=features), sketch.synthesize(rows=3_000, seed=1)
+    assert rows.column_names == [*whole.column_names[:3], *features]
+    for name in features:
+        few, every = (columns(table, name)[0] for table in (rows, whole))
+        assert np.isnan(few).mean() == pytest.approx(np.isnan(every).mean(), abs=0.04)
+        assert np.nanmean(few) == pytest.approx(np.nanmean(every), abs=0.1 * np.nanstd(every))
+        assert np.nanstd(few) == pytest.approx(np.nanstd(every), rel=0.1)
+
+
+def test_a_condition_may_be_on_features_that_are_not_asked_for():
+    temp, rain, half = PLAIN.values
+    for where, real in (
+        ("half > 38", half > 38),
+        ("half IS NULL", np.isnan(half)),
+        ("half > 42 OR rain > 1", (half > 42) | (rain > 1)),
+    ):
+        table = EVERY.synthesize(rows=2_000, where=where, features=["temp"])
+        assert table.column_names == ["lat", "lon", "time", "temp"]
+        assert columns(table, "temp")[0].mean() == pytest.approx(temp[real].mean(), abs=0.1 * temp.std())
+    assert temp[half > 38].mean() < temp.mean() - temp.std()  # another condition's rows would be told apart
+
+
+def test_a_part_of_few_features_is_drawn_as_these_features_are():
+    part = PATHS.select("SELECT temp, half").synthesize(rows=400, seed=3)
+    assert part.equals(PATHS.synthesize(rows=400, seed=3, features=["temp", "half"]))
 
 
 def test_no_path_is_drawn_twice_before_all_were():
@@ -149,6 +197,8 @@ def test_a_stream_of_any_length_comes_in_batches():
         ({}, "rows=n or share"),
         ({"rows": 3, "share": 0.1}, "one of them"),
         ({"rows": -1}, "not negative"),
+        ({"rows": 3, "features": []}, "name one or more of temp, rain, half"),
+        ({"rows": 3, "features": ["temp", "rain", "temp"]}, "'temp' twice"),
         ({"rows": 3, "where": "lat > 80"}, "nothing to draw from"),
         ({"rows": 3, "where": "temp >"}, "something is missing"),
         ({"rows": 3, "where": "tmp > 3"}, "did you mean 'temp'"),
@@ -157,3 +207,5 @@ def test_a_stream_of_any_length_comes_in_batches():
 def test_what_cannot_be_drawn_is_refused_with_a_reason(options, why):
     with pytest.raises(BadQuery, match=why):
         PATHS.synthesize(**options)
+    with pytest.raises(UnknownFeature, match="no feature 'tmp'"):
+        PATHS.synthetic(rows=3, features=["temp", "tmp"])

@@ -2,8 +2,9 @@
 
 A row is drawn path by path: paths are taken evenly along the rows that they stand for, so that places, periods and the
 joint structure of the features have the shares that exact counts give them. Where fewer rows are wanted than there are
-paths, up to four times as many are drawn in this way, and those returned are even steps among them in an order of
-likeness (`likeness`): as many of every kind as there are, with less luck than in a random part. Within its bins a row's
+paths, several times as many are drawn in this way, and those returned are even steps among them in an order of likeness
+(`likeness`): as many of every kind as there are, with less luck than in a random part. Likeness is that of the features
+that are asked for: where they are few, a set is like all rows in more of their combinations. Within its bins a row's
 values are drawn from the density of the bin, features together (`scores`). Rows that fail the condition are drawn
 again. Absent features stay absent. Times are those of the path's rank on its day, or of its own time of day. Where no
 path is in scope, every feature is drawn by itself from its counts; strands are drawn from normal distributions with
@@ -13,7 +14,7 @@ their moments, within their extremes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from synopsis.core.errors import BadQuery
+from synopsis.core.errors import BadQuery, UnknownFeature
 from synopsis.grid import geohash
 from synopsis.query.binding import bind
 from synopsis.query.covers import Covers
@@ -49,8 +50,9 @@ Booleans = NDArray[np.bool_]
 #: Rows of a batch.
 _BATCH = 65_536
 
-#: Of so many rows one is chosen, where there are so many paths. Of four a choice is nearly as good as of ten.
-_CHOICE = 4
+#: Of so many rows one is chosen, where there are so many paths: of four, which is nearly as good as of ten, and of ten
+#: where features are few, and rows quick to draw.
+_CHOICE, _CHOICE_OF_FEW, _FEW = 4, 10, 4
 
 #: Rows, at least, among which some are chosen together: the more, the more they are like all of them.
 _TOGETHER = 262_144
@@ -71,14 +73,28 @@ class Names:
     time: str = "time"
 
 
-def schema_of(layout: Layout, names: Names) -> pa.Schema:
-    """The columns of synthetic rows: those of the observations."""
+def asked_features(layout: Layout, features: Sequence[str] | None) -> tuple[int, ...]:
+    """Positions of the features that rows shall have, in the order in which they are named; all of them, else."""
+    if features is None:
+        return tuple(range(len(layout.features)))
+    for number, name in enumerate(features):
+        if name not in layout.features:
+            raise UnknownFeature(name, layout.features)
+        if name in features[:number]:
+            raise BadQuery(f"features names {name!r} twice")
+    if not features:
+        raise BadQuery(f"features is empty; name one or more of {', '.join(layout.features)}, or leave it out")
+    return tuple(layout.features.index(name) for name in features)
+
+
+def schema_of(layout: Layout, names: Names, features: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of synthetic rows: those of the observations, with some features or all."""
     return pa.schema(
         [
             (names.lat, pa.float64()),
             (names.lon, pa.float64()),
             (names.time, pa.timestamp("us", layout.timezone)),
-            *((feature, pa.float64()) for feature in layout.features),
+            *((layout.features[feature], pa.float64()) for feature in asked_features(layout, features)),
         ]
     )
 
@@ -92,23 +108,31 @@ def check_size(rows: int | None, share: float | None) -> None:
 
 
 def synthesized(
-    relation: Relation, names: Names, rows: int | None = None, share: float | None = None, seed: int = 0
+    relation: Relation,
+    names: Names,
+    rows: int | None = None,
+    share: float | None = None,
+    seed: int = 0,
+    features: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of synthetic rows: so many, or so large a share of those that the sketch counts.
 
     Cost: a pass over all paths in scope to weigh them, and one over the rows drawn, or, where they are fewer than the
-    paths, over four times as many, which are sorted. Memory: that of a block, and of so many rows as are chosen from
-    together.
+    paths, over four times as many (ten times where they have four features or fewer), which are sorted. Only features
+    that are asked for, and those of the condition, are opened and drawn. Memory: that of a block, and of so many rows
+    as are chosen from together.
     """
     check_size(rows, share)
     plan = bind(Question((Item("rows", Aggregate("count")),), relation.where), relation.layout)
-    drawing = _FromStrands(relation, plan.parts) if relation.summary is None else _FromPaths(relation, plan.parts)
+    asked = asked_features(relation.layout, features)
+    by_path = relation.summary is not None
+    drawing = _FromPaths(relation, plan.parts, asked) if by_path else _FromStrands(relation, plan.parts, asked)
     known = [(source.mass, source.paths) for source in drawing.sources()]
     total, paths = sum(mass for mass, _ in known), sum(number for _, number in known)
     wanted = round(share * total) if share is not None else rows or 0
     if wanted and not total > 0:
         raise BadQuery("no row fulfils the condition, so there is nothing to draw from")
-    schema = schema_of(relation.layout, names)
+    schema = schema_of(relation.layout, names, features)
     ends = np.round(np.cumsum([mass for mass, _ in known]) / max(total, 1e-300) * wanted).astype(np.int64)
     if isinstance(drawing, _FromPaths) and wanted < paths:
         drawn = _chosen(drawing.sources(), ends, seed)
@@ -149,7 +173,7 @@ class _Rows:
     lat: Floats
     lon: Floats
     time_us: Integers
-    values: Floats  #: features x rows, NaN where absent
+    values: Floats  #: features that are asked for x rows, NaN where absent
 
 
 def _batch(rows: _Rows, schema: pa.Schema) -> pa.RecordBatch:
@@ -164,27 +188,27 @@ def _batch(rows: _Rows, schema: pa.Schema) -> pa.RecordBatch:
 class _FromPaths:
     """Blocks of a summary, part by part of the condition."""
 
-    def __init__(self, relation: Relation, parts: tuple[Part, ...]) -> None:
+    def __init__(self, relation: Relation, parts: tuple[Part, ...], asked: tuple[int, ...]) -> None:
         assert relation.summary is not None
-        self._summary, self._layout, self._parts = relation.summary, relation.layout, parts
+        self._summary, self._layout, self._parts, self._asked = relation.summary, relation.layout, parts, asked
 
     def sources(self) -> Iterator[_Block]:
-        features = range(len(self._layout.features))
-        summary = self._summary
-        wanted = [*features, *(range(len(features), len(features) + WHEREABOUTS) if summary.layout.moving else ())]
+        summary, own = self._summary, len(self._layout.features)
+        wanted = [*self._asked, *(range(own, own + WHEREABOUTS) if summary.layout.moving else ())]
         for part in self._parts:
             for block in summary.blocks:
                 one = replace(summary, blocks=(block,))
                 opened = Opened.of(one, self._layout, part, wanted, cuts_days=True)
                 if opened.strata is not None:
-                    yield _Block(opened, opened.strata, part)
+                    yield _Block(opened, opened.strata, part, self._asked)
 
 
 class _Block:
     """The strata of one block in one part of the condition."""
 
-    def __init__(self, opened: Opened, strata: Strata, part: Part) -> None:
-        self._opened, self._strata, self._part = opened, strata, part
+    def __init__(self, opened: Opened, strata: Strata, part: Part, asked: tuple[int, ...]) -> None:
+        self._opened, self._strata, self._part, self._asked = opened, strata, part, asked
+        self._with_condition = tuple(dict.fromkeys((*asked, *sorted(part.features))))
         self._features = tuple(dict.fromkeys(opened.features))
         self._clause = positive(part.condition)
         covered = opened.covered(opened.begin_us, opened.end_us)
@@ -208,7 +232,7 @@ class _Block:
 
     def candidates(self, count: int, random: np.random.Generator) -> tuple[_Rows, Floats]:
         """Rows of which to choose so many, and the mass of each."""
-        size = _CHOICE * count
+        size = count * (_CHOICE_OF_FEW if len(self._asked) <= _FEW else _CHOICE)
         if size < self._which.size:
             picked = self._which[_even_steps(self._mass, 0, size, size, random.random())]
             return self._fulfilling(picked, random), np.full(size, self.mass / max(size, 1))
@@ -238,12 +262,12 @@ class _Block:
         if wrong.size and wrong.size < picked.size:
             others = np.setdiff1d(np.arange(picked.size), wrong)
             rows = _put(rows, wrong, _taken(rows, random.choice(others, wrong.size)))
-        return rows
+        return replace(rows, values=rows.values[: len(self._asked)])
 
     def _holds(self, rows: _Rows) -> Booleans:
         """Which rows are in scope and satisfy the condition."""
         scope = self._part.scope
-        held = _satisfied(self._clause, rows.values)
+        held = _satisfied(self._clause, dict(zip(self._with_condition, rows.values, strict=True)), rows.lat.size)
         if scope.from_us is not None:
             held &= rows.time_us >= scope.from_us
         if scope.until_us is not None:
@@ -253,7 +277,7 @@ class _Block:
         return held
 
     def _drawn(self, picked: Integers, random: np.random.Generator) -> _Rows:
-        """A row for each path, or day."""
+        """A row for each path, or day, with the features that are asked for and then those of the condition."""
         strata, opened = self._strata, self._opened
         summary, layout = opened.summary, opened.layout
         day, rank = picked, random.random(picked.size)
@@ -273,7 +297,7 @@ class _Block:
             feature: _within_bins(strata, summary.scales, position, feature, code, stratum, level)
             for feature, position, code, level in zip(self._features, self._positions, codes, levels, strict=True)
         }
-        values = np.stack([drawn[feature] for feature in range(len(layout.features))])
+        values = np.stack([drawn[feature] for feature in self._with_condition])
         first = day_us(strata.day[day], layout)
         length = past_us(strata.day[day], layout) - first
         lat, lon = summary.latitude[place], summary.longitude[place]
@@ -333,8 +357,8 @@ def _within_bins(
     return np.where(absent, np.nan, np.clip(value, low, high))
 
 
-def _satisfied(clause: Clause, values: Floats) -> Booleans:
-    """Which rows satisfy a clause."""
+def _satisfied(clause: Clause, values: dict[int, Floats], rows: int) -> Booleans:
+    """Which of so many rows satisfy a clause, by the values of its features."""
     if isinstance(clause, Leaf):
         value = values[clause.feature]
         absent = np.isnan(value)
@@ -344,9 +368,10 @@ def _satisfied(clause: Clause, values: Floats) -> Booleans:
                 held |= (value >= low) & (value <= high)
         return np.where(absent, clause.nulls, held)
     every = isinstance(clause, AllOf)
-    held = np.full(values.shape[1], every)
+    held = np.full(rows, every)
     for part in clause.parts:
-        held = held & _satisfied(part, values) if every else held | _satisfied(part, values)
+        found = _satisfied(part, values, rows)
+        held = held & found if every else held | found
     return held
 
 
@@ -373,12 +398,12 @@ def _put(rows: _Rows, at: Integers, others: _Rows) -> _Rows:
 class _FromStrands:
     """Strands in scope, part by part."""
 
-    def __init__(self, relation: Relation, parts: tuple[Part, ...]) -> None:
-        self._relation, self._parts = relation, parts
+    def __init__(self, relation: Relation, parts: tuple[Part, ...], asked: tuple[int, ...]) -> None:
+        self._relation, self._parts, self._asked = relation, parts, asked
 
     def sources(self) -> Iterator[_Strands]:
         for part in self._parts:
-            yield _Strands(self._relation, part)
+            yield _Strands(self._relation, part, self._asked)
 
 
 class _Strands:
@@ -386,13 +411,13 @@ class _Strands:
 
     paths = 0
 
-    def __init__(self, relation: Relation, part: Part) -> None:
+    def __init__(self, relation: Relation, part: Part, asked: tuple[int, ...]) -> None:
         strands = relation.strands
         found = select(part.scope, strands)
         inside = np.zeros(len(strands))
         inside[found.inside] = 1.0
         inside[found.cut] = found.fraction
-        self._strands, self._part, self._layout = strands, part, relation.layout
+        self._strands, self._part, self._layout, self._asked = strands, part, relation.layout, asked
         self._mass = strands.rows * inside
         self.mass = float(self._mass.sum())
 
@@ -423,7 +448,7 @@ class _Strands:
             south + (north - south) * random.random(size),
             west + (east - west) * random.random(size),
             first + ((last - first) * random.random(size)).astype(np.int64),
-            np.where(present, values, np.nan),
+            np.where(present, values, np.nan)[list(self._asked)],
         )
 
     def _correlated(self, which: Integers, features: int, random: np.random.Generator) -> Floats:
