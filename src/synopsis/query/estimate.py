@@ -520,5 +520,5 @@ class Numbers:
         at = self._at(share)
         half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at[0]))
         extremes = (self._heard, *((NONE, NONE) if self._all_heard else self._extremes))
-        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, *at, *extremes)
+        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, at[0], at[1], *extremes)
         return low, high
