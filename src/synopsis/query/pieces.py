@@ -153,18 +153,30 @@ class Pieces:
 
     def _of_spread(self, asked: Statistic) -> Values:
         """STD, VAR, COVARIANCE and CORRELATION: from the paths, in 95 of 100 questions."""
-        if asked in self._told:
-            return guessed(*self._told[asked])
         first, second = asked.features[0], asked.features[-1]
         if asked.function in ("std", "var") or (asked.function == "covariance" and first == second):
-            name = "deviation" if asked.function == "std" else "variance"
-            numbers = self.numbers(first)
-            return guessed(getattr(numbers, name), self._at_95(numbers, f"{name}_p95"))
+            return self._of_one_spread(asked, first)
+        if asked in self._told:
+            return guessed(*self._told[asked])
         if first == second:
             estimate = np.where(self.numbers(first).deviation > 0, 1.0, np.nan)
             return guessed(estimate, (estimate, estimate))
         estimate = getattr(self.estimates, asked.function)(first, second)
         return guessed(estimate, self._at_95(self.estimates, f"{asked.function}_p95", first, second))
+
+    def _of_one_spread(self, asked: Statistic, feature: int) -> Values:
+        """STD and VAR: no more than half the way from the least to the greatest value allows."""
+        if asked in self._told:
+            estimate, p95 = self._told[asked]
+        else:
+            name, numbers = "deviation" if asked.function == "std" else "variance", self.numbers(feature)
+            estimate, p95 = getattr(numbers, name), self._at_95(numbers, f"{name}_p95")
+        values = self.selection.values(feature)
+        reach = (values.max()[1] - values.min()[0]) / 2.0
+        found = intervals.capped(
+            np.stack((estimate, *(p95 or ()))), reach if asked.function == "std" else reach * reach
+        )
+        return guessed(found[0], None if p95 is None else (found[1], found[2]))
 
     def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[Floats, Floats] | None:
         """Intervals at 95%, where paths can tell.

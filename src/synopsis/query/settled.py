@@ -12,8 +12,9 @@ from synopsis.query import arrangements, intervals
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 
-#: Kinds of statistics: rows, as they are or rounded; what facts bound; quantiles; what paths alone tell of.
-ROWS, WHOLE_ROWS, BOUNDED, QUANTILE, GUESSED = range(5)
+#: Kinds of statistics: rows, as they are or rounded; what facts bound; quantiles; what paths alone tell of, and among
+#: that variances and deviations, which are no larger than extremes allow.
+ROWS, WHOLE_ROWS, BOUNDED, QUANTILE, GUESSED, VARIANCE, DEVIATION = range(7)
 
 #: Of a statistic: where `told` puts it, its kind, and which facts bound it from below and above, if any do.
 POSITION, KIND, DOWN, UP = range(4)
@@ -40,7 +41,11 @@ def settled(
     low, high = np.empty(1), np.empty(1)
     for each in range(asked.shape[0]):
         kind, down, up, own = asked[each, KIND], asked[each, DOWN], asked[each, UP], told[asked[each, POSITION]]
-        if kind == GUESSED:
+        if kind >= GUESSED:
+            if kind != GUESSED:
+                reach = (facts[0, arrangements.BEST] + facts[1, arrangements.BEST]) / 2.0
+                low[0] = reach if kind == DEVIATION else reach * reach
+                own = intervals.capped(own, low)
             likely, word = intervals.guessed(own[0], own[1], own[2])
             promised[each], found[each, 0] = word[0], own[0, 0]
             for side in range(2):

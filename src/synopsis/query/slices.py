@@ -173,12 +173,20 @@ def measured(
     """Bins: the share in the ranges, the mean and the variance of the values there, and how far its fine bins lean.
 
     That is the variance of the mean of a bin if all rows of each of its fine bins had one value there. `totals` run
-    over values, squares, both times their place on the axis, and variances in fine bins.
+    over values, squares, both times their place on the axis, and variances in fine bins. A fine bin that is cut has its
+    mean and variance in either part. Means are of the weights that fine bins have, which is not quite the share where a
+    bin slopes: what lies far from 0 would seem to vary by the difference.
     """
     bins, grown = starts.shape[1], np.empty(4)
     tables = np.zeros((4, chosen.size, bins))
     lower, upper = np.empty((ranges.shape[0], 4)), np.empty((ranges.shape[0], 4))
+    places = np.empty((1, mass.size))  # the same of places, every fine bin at its middle
+    for code in range(mass.size):
+        places[0, code] = mass[code] * mass[code] / 2.0
+    lower_place, upper_place = np.empty(ranges.shape[0]), np.empty(ranges.shape[0])
     for pair in range(ranges.shape[0]):
+        lower_place[pair] = _at(places, 0, mass, ranges[pair, 0])
+        upper_place[pair] = _at(places, 0, mass, ranges[pair, 1])
         for total in range(4):
             lower[pair, total] = _at(totals, total, mass, ranges[pair, 0])
             upper[pair, total] = _at(totals, total, mass, ranges[pair, 1])
@@ -189,7 +197,7 @@ def measured(
             left, right, slope = mass[begin], mass[end], tilt[stratum, each] * _TILT
             width = right - left if right > left else 1.0
             flat, turned = (1.0 - slope - 2.0 * slope * left / width) / width, 2.0 * slope / (width * width)
-            share = first = second = 0.0
+            share = weight = first = second = 0.0
             for pair in range(ranges.shape[0]):
                 low, high = ranges[pair, 0], ranges[pair, 1]
                 share += _between(low, high, left, right, slope)
@@ -199,15 +207,18 @@ def measured(
                 for total in range(4):
                     grown[total] = totals[total, end] if whole or right <= high else upper[pair, total]
                     grown[total] -= totals[total, begin] if whole or left >= low else lower[pair, total]
+                weight += flat * ((right if whole or right <= high else high) - (left if whole or left >= low else low))
+                place = places[0, end] if whole or right <= high else upper_place[pair]
+                weight += turned * (place - (places[0, begin] if whole or left >= low else lower_place[pair]))
                 first += flat * grown[0] + turned * grown[2]
                 second += flat * grown[1] + turned * grown[3]
             tables[0, number, each] = share
             if end > begin:
                 tables[3, number, each] = (totals[4, end] - totals[4, begin]) / (width * (end - begin))
-            if share > 0.0:
-                mean = first / share
+            if share > 0.0 and weight > 0.0:
+                mean = first / weight
                 tables[1, number, each] = mean
-                tables[2, number, each] = max(second / share - mean * mean, 0.0)
+                tables[2, number, each] = max(second / weight - mean * mean, 0.0)
     return tables
 
 

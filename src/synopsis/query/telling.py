@@ -88,7 +88,8 @@ def _settling(asked: Statistic) -> tuple[int, int, int]:
         return settled.BOUNDED, *ends[asked.function]
     if asked.function == "count":
         return settled.WHOLE_ROWS if asked.rounded else settled.ROWS, -1, -1
-    return settled.QUANTILE if asked.function == "quantile" else settled.GUESSED, -1, -1
+    kinds = {"quantile": settled.QUANTILE, "var": settled.VARIANCE, "std": settled.DEVIATION}
+    return kinds.get(asked.function, settled.GUESSED), -1, -1
 
 
 def _share(asked: Statistic) -> float | None:

@@ -112,19 +112,20 @@ class Bins:
         fine = np.maximum(self.ends - self.starts, 1)
         return np.asarray((variances.take(self.ends) - variances.take(self.starts)) / (self.width * fine))
 
-    def sums(self, ranges: Ranges) -> tuple[Floats, Floats]:
-        """Of each bin: the sums of values and of squares in the ranges, times the share."""
-        first, second = np.zeros(self.left.shape), np.zeros(self.left.shape)
+    def sums(self, ranges: Ranges) -> tuple[Floats, Floats, Floats]:
+        """Of each bin: the weights of its fine bins in the ranges, and with these the sums of values and of squares."""
+        weight, first, second = (np.zeros(self.left.shape) for _ in range(3))
         flat, turned = (1 - self.tilt - 2 * self.tilt * self.left / self.width) / self.width, 2 * self.tilt
         turned = turned / self.width**2
         axis = self.axis
         for low, high in self.on_axis(ranges):
             for sums, total, moment in (
+                (weight, axis.mass, axis.mass**2 / 2),
                 (first, axis.totals[0], axis.totals[2]),
                 (second, axis.totals[1], axis.totals[3]),
             ):
                 sums += flat * self._between(total, low, high) + turned * self._between(moment, low, high)
-        return first, second
+        return weight, first, second
 
     def _between(self, running: Floats, low: float, high: float) -> Floats:
         """What a running total grows by over the part of each bin that lies in a range of the axis."""

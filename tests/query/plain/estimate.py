@@ -436,10 +436,11 @@ class Estimates:
             return known
         bins, own = self.bins(feature), reachable(self._clause, feature)
         share = self._shares(own)[:, :-1]
-        first, second = bins.sums(own.ranges)
-        some = np.where(share > 0.0, share, 1.0)
-        mean = np.where(share > 0.0, first / some, 0.0)
-        square = np.where(share > 0.0, second / some, 0.0)
+        weight, first, second = bins.sums(own.ranges)
+        is_there = (share > 0.0) & (weight > 0.0)
+        some = np.where(is_there, weight, 1.0)
+        mean = np.where(is_there, first / some, 0.0)
+        square = np.where(is_there, second / some, 0.0)
         variance = np.maximum(square - mean**2, 0.0)
         if self._exact(feature):
             mass = self._corrected(feature)[:, :-1] * share
