@@ -72,7 +72,6 @@ def plainly_foretold(strata):
     stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
     of_path = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
     of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
-    paths = np.maximum(np.diff(strata.path_offset), 1)
     found = np.empty((strata.features, 3, offset.size - 1))
     for feature, axis in enumerate(stretches.running(SCALES, strata.stretching)):
         begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
@@ -81,12 +80,13 @@ def plainly_foretold(strata):
         values = np.zeros((4, present.size))
         values[0], values[1] = 1.0, present
         values[2:, present] = in_bin[:, of_path[present], strata.codes[feature][present]]
-        told = np.empty((4, offset.size - 1))
-        for row, own in enumerate(values):
-            usual = np.bincount(of_path, own, len(strata)) / paths
-            told[row] = np.bincount(stretch, own, offset.size - 1) + stretches.USUAL * usual[of_stretch]
-        absent = np.where(told[0] > 0.0, 1.0 - told[1] / np.maximum(told[0], 1e-300), 0.0) * strata.stretch_rows
-        mean, square = told[2:] / np.maximum(told[1], 1e-300)
+        told = np.stack([np.bincount(stretch, own, offset.size - 1) for own in values])
+        usual = np.stack([np.bincount(of_path, own, len(strata)) for own in values])[:, of_stretch]
+        seen = stretches.SEEN * usual / np.maximum(usual[0], 1.0)
+        more = stretches.USUAL * usual / np.maximum(usual[1], 1.0)
+        paths = told[0] + seen[0]
+        absent = np.where(paths > 0.0, 1.0 - (told[1] + seen[1]) / np.maximum(paths, 1e-300), 0.0) * strata.stretch_rows
+        mean, square = (told[2:] + more[2:]) / np.maximum(told[1] + more[1], 1e-300)
         found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
     return found
 
@@ -125,7 +125,8 @@ def test_counts_of_values_are_exact_and_means_and_deviations_are_a_step_off_at_m
 def test_machine_code_foretells_what_numpy_does():
     few = replace(LAYOUT, kept=0.01)  # strata and stretches without any path
     for strata in (WHOLE, WHOLE.take(slice(2, 5)), strata_of(tallies_of(layout=few), few)):
-        assert np.array_equal(foretold(strata, SCALES, LAYOUT.stretching), plainly_foretold(strata))
+        axes = stretches.running(SCALES, LAYOUT.stretching)
+        assert foretold(strata, axes) == pytest.approx(plainly_foretold(strata), rel=1e-12)
 
 
 def test_errors_of_dry_stretches_do_not_add_up():
