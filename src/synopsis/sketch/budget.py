@@ -223,13 +223,19 @@ def _growth(probe: Probe, layout: PathLayout) -> float:
 
 
 def _distinct_periods(probe: Probe) -> list[int]:
-    """Lengths of periods that differ for these rows: the first that holds them all in one is the last."""
+    """Lengths of periods that differ for these rows: the first that holds them all in one is the last.
+
+    Longer periods hold shorter ones whole, so that as many of them are the same.
+    """
     found: list[int] = []
+    before, days = 0, np.unique(probe.local_us // DAY_US) * DAY_US
     for months in PERIODS:
-        found.append(months)
-        period = periods(probe.local_us, months)
-        if period.size == 0 or period.min() == period.max():
+        many = np.unique(periods(days, months)).size
+        if many != before:
+            found.append(months)
+        if many <= 1:
             break
+        before = many
     return found
 
 
