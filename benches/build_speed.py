@@ -1,20 +1,23 @@
 """Do builds keep up with a plain Spark rollup of the same rows?
 
-    python benches/build_speed.py [ROWS]
+    python benches/build_speed.py [--rows 10000000] [--only paths] [--rounds 3]
 
 600 stations report eight features every hour, 10 million rows in all, generated into Parquet files. A build is all of
 `syn.build` into a fresh target. "exact" is with `exact_at=(4, "1mo")`: pivots, sums of all products, files, commit;
 "with entities" also keeps which station was where and when, of which the rollup knows nothing; "paths" has no promise
 and 8 MB: statistics, probe, tallies, strata. The rollup is count, mean, stddev, min and max of the same features by the
 same cells and months; one rival throws its rows away (format noop), the other writes them as Parquet. They run in
-turns in one session with the same settings ("exact" and rollups in one, the others and rollups in another), three times
-after six warm-ups of each: Java compiles what it runs, and it takes that long until the times hardly change. Bars:
-"exact" reaches at least 0.6 of the rollup's rows a second, "paths" 0.4, medians compared.
-Writes benches/results/build_speed.json.
+turns in one session with the same settings (each kind of build and rollups in one of their own: what else has run in a
+Java slows down what it compiled before), three times after six warm-ups of each: Java compiles what it runs, and it
+takes that long until the times hardly change. Bars: "exact" reaches at least 0.6 of the rollup's rows a second, "paths"
+0.4, medians compared.
+Writes benches/results/build_speed.json; `--only` keeps the figures of the others.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import statistics
 import sys
 import tempfile
@@ -22,12 +25,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import synopsis as syn
-from _shared import bar, print_table, write_results
+from _shared import ROOT, bar, print_table, write_results
 from synopsis.sketch.layout import Layout
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 STATIONS, ROWS, FILES, WARM_UPS, ROUNDS = 600, 10_000_000, 10, 6, 3
 WANTED = {"exact": 0.6, "paths": 0.4}
+RIVALS = ("rollup", "rollup to Parquet")
+RESULTS = ROOT / "benches" / "results" / "build_speed.json"
 FEATURES = ("kelvin", "pascal", "rh", "wind_ms", "gust_ms", "rain_mm", "rad_wm2", "dew_c")
 INCOMPLETE = ("rh", "gust_ms", "rad_wm2")  # about 1% missing
 EXACT = syn.Spec("lat", "lon", "ts", FEATURES, memory="200MB", exact_at=(4, "1mo"))
@@ -43,7 +48,6 @@ SPECS = {
     "with entities": replace(EXACT, entity="station"),
     "paths": replace(EXACT, memory=8_000_000, exact_at=None),
 }
-CONTESTS = (("exact",), ("with entities", "paths"))
 LAYOUT = Layout(FEATURES, bits=20, bucket="1mo")
 
 
@@ -106,17 +110,14 @@ def seconds(run: Callable[[Path], None]) -> float:
         return time.perf_counter() - began
 
 
-def measure(files: Path, specs: dict[str, syn.Spec]) -> dict[str, list[float]]:
+def measure(files: Path, name: str, spec: syn.Spec, rounds: int) -> dict[str, list[float]]:
     """Seconds of builds and rollups, round by round, the warm-ups left out, in a session of their own."""
     from synopsis.spark import session
 
     spark = session.session()
 
-    def building(spec: syn.Spec) -> Callable[[Path], None]:
-        def build(out: Path) -> None:
-            syn.build(files, spec, out, progress=False)
-
-        return build
+    def build(out: Path) -> None:
+        syn.build(files, spec, out, progress=False)
 
     def forgotten(out: Path) -> None:
         rollup(spark, files).write.format("noop").mode("overwrite").save()
@@ -124,57 +125,58 @@ def measure(files: Path, specs: dict[str, syn.Spec]) -> dict[str, list[float]]:
     def kept(out: Path) -> None:
         rollup(spark, files).write.parquet(str(out))
 
-    contestants = {name: building(spec) for name, spec in specs.items()}
-    contestants |= {"rollup": forgotten, "rollup to Parquet": kept}
+    contestants = {name: build} | dict(zip(RIVALS, (forgotten, kept), strict=True))
     try:
-        rounds = [{name: seconds(run) for name, run in contestants.items()} for _ in range(WARM_UPS + ROUNDS)]
+        taken = [{each: seconds(run) for each, run in contestants.items()} for _ in range(WARM_UPS + rounds)]
     finally:
         session.stop()
-    return {name: [each[name] for each in rounds[WARM_UPS:]] for name in contestants}
+    return {each: [own[each] for own in taken[WARM_UPS:]] for each in contestants}
 
 
 def main() -> int:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--only", choices=SPECS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args()
+    names = [options.only] if options.only else list(SPECS)
     with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
-        generate(Path(folder), rows)
-        # What else has run in a Java slows down what it compiled before: the first bar is measured apart.
-        contests = [measure(Path(folder), {name: SPECS[name] for name in names}) for names in CONTESTS]
-    taken, speeds, ratios, of_writing = {}, {}, {}, {}
-    for own in contests:
-        found = {name: rows / statistics.median(each) for name, each in own.items()}
-        for name in (each for each in own if each not in taken):
-            taken[name], speeds[name] = own[name], found[name]
-            ratios[name], of_writing[name] = (found[name] / found[rival] for rival in ("rollup", "rollup to Parquet"))
+        generate(Path(folder), options.rows)
+        found = {name: contest(measure(Path(folder), name, SPECS[name], options.rounds), name) for name in names}
     print_table(
-        ["contestant", "rows/s", "seconds", "of the rollup", "of one that writes"],
+        ["contest", "contestant", "seconds", "of the rollup", "of one that writes"],
         [
-            [
-                name,
-                round(speeds[name]),
-                "  ".join(f"{each:.2f}" for each in taken[name]),
-                f"{ratios[name]:.2f}",
-                f"{of_writing[name]:.2f}",
-            ]
-            for name in taken
+            [name, each, "  ".join(f"{second:.2f}" for second in runs), *ratios_of(own, each)]
+            for name, own in found.items()
+            for each, runs in own["seconds"].items()
         ],
     )
-    met = {name: ratios[name] >= wanted for name, wanted in WANTED.items()}
     for name, wanted in WANTED.items():
-        print(bar(met[name], f"{name}: {ratios[name]:.2f} of the rollup's rows/s; wanted {wanted}"))
-    figures = {
-        "rows": rows,
-        "warm_ups": WARM_UPS,
-        "stations": STATIONS,
-        "features": len(FEATURES),
-        "rows_per_second": {name: round(speed) for name, speed in speeds.items()},
-        "seconds": {name: [round(each, 3) for each in runs] for name, runs in taken.items()},
-        "ratio_of_medians": {name: round(ratio, 3) for name, ratio in ratios.items()},
-        "ratio_to_one_that_writes": {name: round(ratio, 3) for name, ratio in of_writing.items()},
-        "wanted": WANTED,
-        "met": met,
-    }
-    write_results("build_speed", figures)
+        if name in found:
+            reached = found[name]["ratio_of_medians"]
+            print(bar(reached >= wanted, f"{name}: {reached:.2f} of the rollup's rows/s; wanted {wanted}"))
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))["contests"] if options.only and RESULTS.exists() else {}
+    figures = {"rows": options.rows, "warm_ups": WARM_UPS, "stations": STATIONS, "features": len(FEATURES)}
+    write_results("build_speed", figures | {"contests": known | found})
     return 0
+
+
+def contest(taken: dict[str, list[float]], name: str) -> dict[str, Any]:
+    """The figures of one kind of build beside its rivals."""
+    medians = {each: statistics.median(runs) for each, runs in taken.items()}
+    return {
+        "seconds": {each: [round(second, 3) for second in runs] for each, runs in taken.items()},
+        "ratio_of_medians": round(medians["rollup"] / medians[name], 3),
+        "ratio_to_one_that_writes": round(medians["rollup to Parquet"] / medians[name], 3),
+        "wanted": WANTED.get(name),
+    }
+
+
+def ratios_of(own: dict[str, Any], name: str) -> tuple[str, str]:
+    """The ratios of a build; rivals have none."""
+    if name in RIVALS:
+        return "", ""
+    return f"{own['ratio_of_medians']:.2f}", f"{own['ratio_to_one_that_writes']:.2f}"
 
 
 if __name__ == "__main__":
