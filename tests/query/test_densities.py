@@ -124,6 +124,7 @@ def test_a_prediction_from_paths_is_near_that_of_all_rows_and_its_interval_holds
         ("SELECT PROBABILITY(temp)", "not a condition"),
         ("SELECT PROBABILITY(temp > MEAN(temp))", "statistics to compare with go in WHERE"),
         ("SELECT QUARTILES(temp, rain)", "takes one feature"),
+        ("SELECT DENSITY(temp, 1e308)", "a bandwidth of 1e\\+308 reaches beyond the largest number"),
     ],
 )
 def test_what_has_too_little_to_go_on_is_refused_with_a_reason(question, why):

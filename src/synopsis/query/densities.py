@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from synopsis.core.errors import BadQuery
 from synopsis.query.estimate import Numbers
 from synopsis.query.inference import standing
 from synopsis.query.pieces import Pieces
@@ -44,6 +45,10 @@ def curve(pieces: Sequence[Pieces], feature: int, bandwidth: float | None) -> tu
     width = bandwidth or _silverman(middle, mass, deviation, sum(float(each.count[0]) for each in numbers))
     if not width > 0.0:  # all values are one
         return np.array([mean]), np.array([math.inf])
+    if not math.isfinite(float(high[-1] - low[0]) + 2.0 * _BEYOND * width):
+        raise BadQuery(
+            f"a bandwidth of {width:g} reaches beyond the largest number; give one nearer to how values spread"
+        )
     points = np.linspace(low[0] - _BEYOND * width, high[-1] + _BEYOND * width, POINTS)
     ends = (points[:, None] - np.stack((low, high))[:, None, :]) / width
     below = standing(ends)
