@@ -8,8 +8,7 @@ that as sorted zstd Parquet. For each geohash length the shortest span that fits
 of these rollups the one that answers best. It answers COUNT, MEAN and STD without predicates: scopes that are unions of
 its groups from them, others prorated by area and time. Questions, truth and scales of errors are those of accuracy.py.
 Classes are functions x whether the scope is a cell with whole days or another. Bar: our mean error is at most the
-rollup's in every class (errors below 1e-4 count as none). Writes benches/results/rollup.json, which is
-older than the present rules of stretches (decision 0024).
+rollup's in every class (errors below 1e-4 count as none). Writes benches/results/rollup.json.
 """
 
 from __future__ import annotations
