@@ -8,6 +8,7 @@ import pytest
 from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.scales import Scales
+from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, fitted
 
 ALL_TIME = (-(1 << 40), 1 << 40)
@@ -60,7 +61,7 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
     for features in ((0,), (3, 1), (0, 1, 2, 3)):
         for span in (ALL_TIME, (10, 40), (-70_000, -69_990)):
             chosen = random.random(12) < 0.4
-            found = blocks.opened_within(packed, contexts, features, chosen, *span)
+            found = Shelf.of(packed, contexts).opened(features, chosen, *span)
             wanted = plainly(packed, contexts, features, chosen, *span)
             assert (found is None) == (wanted is None)
             if found is not None:
@@ -72,6 +73,6 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
 
 
 def test_nothing_in_scope_is_nothing() -> None:
-    packed, contexts = world(1, 15)
-    assert blocks.opened_within(packed, contexts, (0,), np.zeros(12, np.bool_), *ALL_TIME) is None
-    assert blocks.opened_within(packed, contexts, (0,), np.ones(12, np.bool_), 90_000, 90_001) is None
+    shelf = Shelf.of(*world(1, 15))
+    assert shelf.opened((0,), np.zeros(12, np.bool_), *ALL_TIME) is None
+    assert shelf.opened((0,), np.ones(12, np.bool_), 90_000, 90_001) is None

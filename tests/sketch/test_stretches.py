@@ -12,6 +12,7 @@ from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.gathering import Gathering
 from synopsis.sketch.scales import Scales
+from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, foretold, from_tallies
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.summary import PathLayout, Summary, cut
@@ -166,7 +167,7 @@ def test_blocks_bring_stretches_back_however_they_are_opened(features):
     assert np.array_equal(plain.stretches, WHOLE.take(slice(0, len(closed) * 4)).stretches[features])
     chosen = np.ones(5, np.bool_)
     chosen[2] = False
-    fast = blocks.opened_within(closed, CONTEXTS, features, chosen, -30, -5, stretching=LAYOUT.stretching)
+    fast = Shelf.of(closed, CONTEXTS).opened(features, chosen, -30, -5, stretching=LAYOUT.stretching)
     there = np.isin(plain.period, fast.period) & chosen[plain.run_place[plain.run_offset[:-1]]]
     wanted = plain.take(there)
     assert np.array_equal(fast.stretches, wanted.stretches)

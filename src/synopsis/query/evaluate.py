@@ -26,6 +26,7 @@ from synopsis.query.pairs import PairedNumbers
 from synopsis.query.predicates import EVERYTHING, Between, Condition, IsNull, Not
 from synopsis.query.relation import CUTS, Relation, selected, under
 from synopsis.query.spelling import canonical, question_of
+from synopsis.query.straight import answered as straightly
 from synopsis.query.thresholds import answered, thresholds
 from synopsis.query.tree import And, Curve, Join, Question, Selection
 from synopsis.query.values import Values
@@ -73,6 +74,8 @@ def asked_of(
     if cut not in CUTS:
         raise BadQuery(f"cut is 'keep' or 'drop', or None, not {cut!r}")
     text = canonical(text)
+    if cut is None and (plain := straightly(relation, text)) is not None:
+        return plain
     asked = question_of(text)
     if isinstance(asked, Selection):
         return selected(named(asked.sketch, relation, others), asked, cut)

@@ -122,11 +122,11 @@ class Histograms(dict[int, Histogram]):
         """What the strata of one group tell of the rows that a clause selects, and of a feature's values in them."""
         kept, rows = self._strata, (scope.total, scope.inside, scope.cut)
         own = (kept.starts, kept.ends, kept.counts, np.array(self._features), self._chosen, *rows)
-        return arrangements.selected(*demands, *own, *_fine_bins(Same(self._scales)))
+        return arrangements.selected(*demands, *own, *fine_bins(Same(self._scales)))
 
 
 @lru_cache(maxsize=16)
-def _fine_bins(same: Same) -> tuple[Floats, Integers, Floats]:
+def fine_bins(same: Same) -> tuple[Floats, Integers, Floats]:
     """Of every feature: the edges between fine bins, how many they are; the lowest and the highest value."""
     scales = same.scales
     sizes = np.array([each.edges.size for each in scales.quantizers], np.int64)

@@ -86,7 +86,7 @@ class Opened:
         if begin is None or end is None or begin < end:
             # Stretches tell nothing of rows that fulfil a condition.
             stretched = part.condition == EVERYTHING
-            strata = summary.opened_within(features, chosen, *_days(layout, begin, end), stretched=stretched)
+            strata = summary.opened_within(features, chosen, *days_of(layout, begin, end), stretched=stretched)
         return cls(summary, layout, features, strata, chosen, begin, end, whereabouts, cut)
 
     @classmethod
@@ -129,10 +129,15 @@ def _where(summary: Summary, layout: Layout, scope: Scope) -> tuple[NDArray[np.b
 
 def _places(summary: Summary, scope: Scope) -> NDArray[np.bool_]:
     """Which places are in scope."""
-    return _held(_Places(summary.latitude, summary.longitude), scope.prefixes, scope.shapes)
+    return held(places_of(summary), scope.prefixes, scope.shapes)
 
 
-class _Places:
+def places_of(summary: Summary) -> Places:
+    """The places of a summary."""
+    return Places(summary.latitude, summary.longitude)
+
+
+class Places:
     """The positions of a summary's places, equal only to themselves."""
 
     __slots__ = ("latitude", "longitude")
@@ -144,11 +149,11 @@ class _Places:
         return id(self.latitude)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Places) and other.latitude is self.latitude and other.longitude is self.longitude
+        return isinstance(other, Places) and other.latitude is self.latitude and other.longitude is self.longitude
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _held(places: _Places, prefixes: tuple[str, ...] | None, shapes: tuple[Region, ...]) -> NDArray[np.bool_]:
+def held(places: Places, prefixes: tuple[str, ...] | None, shapes: tuple[Region, ...]) -> NDArray[np.bool_]:
     """Which places lie in all of these. Cost: a pass over the places for every geohash and shape, the first time."""
     latitude, longitude = places.latitude, places.longitude
     found = [] if prefixes is None else [geohash.within(prefixes, latitude, longitude)]
@@ -170,7 +175,7 @@ def past_us(day: Integers, layout: Layout) -> Integers:
     return DAY.reach_us(day, layout.zone)
 
 
-def _days(layout: Layout, begin: int | None, end: int | None) -> tuple[int, int]:
+def days_of(layout: Layout, begin: int | None, end: int | None) -> tuple[int, int]:
     """The first and the last day with an instant in a span of time."""
     first = -_MOST_DAYS if begin is None else begin // DAY_US
     last = _MOST_DAYS if end is None else (end - 1) // DAY_US

@@ -126,6 +126,11 @@ def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
     return axes, known
 
 
+def axes_of(same: Same) -> _Axes:
+    """The mass axes of all features, in the order in which `told` takes them."""
+    return _axes(same)[0]
+
+
 @lru_cache(maxsize=16)
 def levels_of(same: Same, stretching: Stretching | None) -> tuple[Floats, Floats, Floats]:
     """Centres and units of features, and what runs over their fine bins (`stretches.running`), side by side."""
@@ -139,7 +144,7 @@ def levels_of(same: Same, stretching: Stretching | None) -> tuple[Floats, Floats
 
 
 @lru_cache(maxsize=512)
-def _clause(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
+def clause_of(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
     """A clause and what it leaves of two features, in the order in which `told` takes it."""
     known, program = _axes(same)[1], program_of(clause)
     anything = isinstance(clause, AllOf) and not clause.parts
@@ -228,8 +233,8 @@ def tell(
         return None
     same, place = Same(scales), strata.shared_place
     given: tuple[Any, ...] = (
-        *_clause(same, clause, topic.feature, topic.other),
-        *_axes(same)[0],
+        *clause_of(same, clause, topic.feature, topic.other),
+        *axes_of(same),
         *(np.array(features), strata.starts, strata.ends, strata.tilt, strata.counts, strata.codes),
         *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, NOWHERE if place is None else place),
         *(strata.even, pace),

@@ -9,27 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.sketch import days, streams, stretches, tilts
-from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.evenly import Evenly, threshold
+from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.packing import packed, plain_bytes, roughly, unpacked
+from synopsis.sketch.packing import packed, roughly, unpacked
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.streams import Odds
 from synopsis.sketch.stretches import Stretching
-
-if TYPE_CHECKING:
-    from synopsis.sketch import decoding
-else:
-    decoding = Later("synopsis.sketch.decoding")
-
 
 #: How much more streams may take, which need not be opened whole.
 _QUICKER: Final = 1.02
@@ -40,9 +32,6 @@ _PLAINLY_LESS: Final = 0.95
 
 #: Bytes of the sizes of all heads but the last, which stand before them.
 _SIZES: Final = 12
-
-#: The largest share below one.
-_MOST_SHARE: Final = 1.0 - 2.0**-53
 
 #: No places.
 NOWHERE: Final = np.empty(0), np.empty(0)
@@ -175,74 +164,6 @@ def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: 
     lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
     words = [np.frombuffer(block.paths[1 + feature], "<u2") for feature in features]
     return streams.decoded(contexts.odds, features, words, lengths[features], streams.laps(paths))
-
-
-def opened_within(
-    blocks: Sequence[Block],
-    contexts: Contexts,
-    features: Sequence[int],
-    chosen: NDArray[np.bool_],
-    first_day: int,
-    last_day: int,
-    *,
-    even: bool = False,
-    stretching: Stretching | None = None,
-    where: tuple[Floats, Floats] = NOWHERE,
-) -> Strata | None:
-    """The strata of all these blocks that have a chosen place and a day in a span; None where there are none.
-
-    `even` says whether their paths come at even steps of time, `stretching` how stretches are told, if at all; `where`
-    are all places, for blocks whose days tell by themselves whether they have paths.
-    Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
-    """
-    needed = contexts.needed(set(features))
-    frames: list[bytes] = []
-    for block in blocks:
-        frames.append(block.head)
-        frames += [block.bins[feature] for feature in features]
-        frames += [block.stretches[feature] for feature in features] if stretching else []
-        frames.append(block.paths[0])
-        frames += [block.paths[1 + feature] for feature in needed]
-    frames.append(bytes(2))  # a word that is read and not used behind the last
-    sizes = np.array([len(frame) for frame in frames[:-1]])
-    joined = np.frombuffer(b"".join(frames), np.uint8)
-    tables = len(features) * (2 if stretching else 1)
-    parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
-    found, day_offset, day, stretch_offset = decoding.decoded(
-        plain_bytes(packs, size),
-        parts,
-        len(parts) // len(blocks),
-        joined,
-        words,
-        contexts.odds.shares,
-        contexts.odds.bits,
-        np.array([block.place_low for block in blocks]),
-        np.array([block.weekly for block in blocks]),
-        np.array([decoding.COUNTED if block.share is None else _told(block.share) for block in blocks]),
-        np.array([threshold(min(block.share or 0.0, _MOST_SHARE)) for block in blocks]),
-        where[0].view(np.uint64),
-        where[1].view(np.uint64),
-        chosen,
-        first_day,
-        last_day,
-        np.array(features),
-        np.array(needed),
-        contexts.parents,
-        contexts.centres,
-        contexts.code_table,
-        contexts.bins,
-        stretching.days if stretching else 0,
-    )
-    if not found[0].size:
-        return None
-    strata = Strata(*found, stretching=stretching, even=even)  # type: ignore[misc]  # all fields but these two
-    # What it would find out by itself.
-    vars(strata).update(day_offset=day_offset, day=day, stretch_offset=stretch_offset)
-    return strata
-
-
-def _told(share: float) -> int:
-    return decoding.ALL if share >= 1.0 else decoding.BY_TURN
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:

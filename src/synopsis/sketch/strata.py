@@ -42,7 +42,7 @@ ATOM_SHARE = 0.2
 TAIL_SHARES = (0.15, 0.5)
 
 #: Microseconds that no instant is away from 1970.
-_EVER = 1 << 62
+EVER = 1 << 62
 
 #: A run goes on over so many days without rows; after more, another begins.
 LONGEST_GAP = 30
@@ -108,7 +108,7 @@ class Strata:
 
     def covered(self, chosen: NDArray[np.bool_], begin_us: int | None, end_us: int | None) -> Floats:
         """Days, in UTC: the part of each that lies in a span of time, 0 at places that are not chosen."""
-        begin, end = -_EVER if begin_us is None else begin_us, _EVER if end_us is None else end_us
+        begin, end = -EVER if begin_us is None else begin_us, EVER if end_us is None else end_us
         return decoding.covered(self.run_place, self.run_first, self.run_days, self.day_rows.size, chosen, begin, end)
 
     @cached_property

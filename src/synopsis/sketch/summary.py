@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,15 @@ from numpy.typing import NDArray
 from synopsis.grid import geohash
 from synopsis.sketch import blocks
 from synopsis.sketch.blocks import Block
-from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.meetings import Meetings
-from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import Scales
+from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, restretched
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import DAY_US, EVERYTHING
-
-if TYPE_CHECKING:
-    from synopsis.sketch import decoding
-else:
-    decoding = Later("synopsis.sketch.decoding")
 
 #: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
 BLOCK_PATHS = 12_000
@@ -246,18 +241,14 @@ class Summary:
 
         `stretched` says whether stretches are wanted, where there are any.
         """
-        looked_at = [self.blocks[each] for each in decoding.touched(chosen, *self._reach).tolist()]
-        if not looked_at:
-            return None
-        layout, given = self.layout, (self.contexts, features, chosen, first_day, last_day)
-        stretching = layout.stretching if stretched else None
-        return blocks.opened_within(looked_at, *given, even=layout.even, stretching=stretching, where=self._where)
+        stretching = self.layout.stretching if stretched else None
+        given = (features, chosen, first_day, last_day)
+        return self.shelf.opened(*given, even=self.layout.even, stretching=stretching)
 
     @cached_property
-    def _reach(self) -> tuple[Integers, Integers]:
-        """Blocks: the first and the last place of each."""
-        low, high = ([getattr(block, name) for block in self.blocks] for name in ("place_low", "place_high"))
-        return np.array(low, np.int64), np.array(high, np.int64)
+    def shelf(self) -> Shelf:
+        """The blocks as questions open them."""
+        return Shelf.of(self.blocks, self.contexts, self._where)
 
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""

@@ -1,0 +1,184 @@
+"""Straight: a plain question to a summary, from its words to its values without a stop.
+
+Most questions ask for statistics of one feature, perhaps its correlation with another, of all rows of one part of space
+and time. What `paths`, `pieces` and `telling` do for groups and parts of any kind, step by step, comes down to six
+calls of machine code for these. A **route** holds what hangs on the question alone, so that a question that comes again
+costs these calls and little more. The calls are those that the others make, so answers are the same, bit by bit;
+whatever is not so plain, or has no path that tells, is left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from synopsis.query.answer import Answer, Column
+from synopsis.query.binding import Plan, Statistic, plan
+from synopsis.query.histograms import fine_bins
+from synopsis.query.opened import days_of, held, places_of
+from synopsis.query.predicates import EVERYTHING, positive
+from synopsis.query.programs import Demands, demands_of
+from synopsis.query.relation import Relation
+from synopsis.query.sampled import NONE, NOWHERE, Same
+from synopsis.query.scoping import Scope
+from synopsis.query.spelling import question_of
+from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
+from synopsis.query.thresholds import thresholds
+from synopsis.query.tree import And, Question
+from synopsis.query.values import Values
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.layout import Layout
+from synopsis.sketch.shelf import Wanted
+from synopsis.sketch.strata import EVER
+from synopsis.sketch.summary import Summary
+
+if TYPE_CHECKING:
+    from synopsis.query import arrangements, settled, told, weighing
+    from synopsis.sketch import decoding
+else:
+    arrangements, settled, told, weighing = (
+        Later(f"synopsis.query.{name}") for name in ("arrangements", "settled", "told", "weighing")
+    )
+    decoding = Later("synopsis.sketch.decoding")
+
+#: Routes that are remembered of a sketch, a few kilobytes each.
+_REMEMBERED: Final = 512
+
+#: Rows that a count may have which meetings may yet deny.
+_FEW: Final = 10
+
+
+class Route(NamedTuple):
+    """What a plain question asks of a summary."""
+
+    columns: tuple[tuple[str, int, bool], ...]  #: name, which statistic of the topic, and whether it is whole rows
+    topic: Topic
+    scope: Scope
+    wanted: Wanted
+    days: tuple[int, int]  #: the first and the last with an instant in scope
+    span_us: tuple[int, int]
+    stretch_days: int  #: 0 where stretches tell nothing of what is asked
+    likely: bool  #: whether paths are a ground for intervals at 95%
+    clause: tuple[Any, ...]  #: of which the axes and levels follow in the order of `told`
+    axes: tuple[Any, ...]
+    levels: tuple[Any, ...]
+    demands: Demands
+    fine_bins: tuple[Any, ...]
+    unmet: bool  #: whether meetings may know better how many rows there are
+
+
+#: Routes by sketch; they go with it.
+_ROUTES: Final[WeakKeyDictionary[Relation, Callable[[str], Route | None]]] = WeakKeyDictionary()
+
+
+def answered(relation: Relation, text: str) -> Answer | None:
+    """The answer to a plain question; None where it is not plain, or needs more than paths and counts tell at once.
+
+    Cost: proportional to the paths of the strata in scope.
+    """
+    summary = relation.summary
+    if summary is None:
+        return None
+    known = _ROUTES.get(relation)
+    if known is None:
+        known = _ROUTES[relation] = _routes(summary, relation.layout, relation.where == And())
+    route = known(text)
+    return None if route is None else _followed(route, summary)
+
+
+def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Route | None]:
+    """Who finds routes in a sketch, and remembers them; a part of one that is under a condition has none."""
+    plain = whole and not summary.layout.moving and layout.timezone == "UTC"
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def route(text: str) -> Route | None:
+        asked = question_of(text) if plain else None
+        if not isinstance(asked, Question) or asked.groups or asked.order or asked.having is not None:
+            return None
+        if asked.sketch is not None or asked.limit is not None or thresholds(asked.scope):
+            return None
+        return route_of(plan(asked, layout, text), summary, layout)
+
+    return route
+
+
+def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
+    """The route of a plan without groups, where it is plain. Cost: in proportion to its parts."""
+    sources = tuple(source for _, source in asked.columns)
+    if len(asked.parts) != 1 or not all(type(each) is Statistic and each.only is None for each in sources):
+        return None
+    statistics = asked.statistics
+    topic = topic_of(statistics)
+    if topic is None or len(topic.statistics) != len(statistics):
+        return None
+    (part,) = asked.parts
+    begin, end = part.scope.from_us, part.scope.until_us
+    if begin is not None and end is not None and begin >= end:
+        return None
+    wanted = Wanted.of(sorted(part.features | asked.features), summary.contexts)
+    clause, same = positive(part.condition), Same(summary.scales)
+    # Stretches tell nothing of rows that fulfil a condition.
+    stretching = summary.layout.stretching if part.condition == EVERYTHING else None
+    position = {each: at for at, each in enumerate(topic.statistics)}
+    return Route(
+        tuple((name, position[each], each.function == "count") for name, each in asked.columns),
+        topic,
+        part.scope,
+        wanted,
+        days_of(layout, begin, end),
+        (-EVER if begin is None else begin, EVER if end is None else end),
+        0 if stretching is None else stretching.days,
+        not any(summary.scales.is_widened(feature) for feature in wanted.features),
+        clause_of(same, clause, topic.feature, topic.other),
+        axes_of(same),
+        levels_of(same, stretching),
+        demands_of(clause, topic.feature),
+        fine_bins(same),
+        part.condition != EVERYTHING,
+    )
+
+
+def _followed(route: Route, summary: Summary) -> Answer | None:
+    """The answer that a route leads to."""
+    shelf, topic = summary.shelf, route.topic
+    chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
+    strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days)
+    if strata is None:
+        return None
+    starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
+    runs, days = (strata.run_place, strata.run_first, strata.run_days), strata.day_rows.size
+    share = decoding.covered(*runs, days, chosen, *route.span_us)
+    shared = decoding.is_shared(strata.run_offset, strata.run_place)
+    place = np.repeat(strata.run_place, strata.run_days) if shared else NOWHERE
+    day, whole_scope = np.arange(days), np.array((0, days))
+    of_days = (strata.day_offset, strata.day_rows, strata.day_kept)
+    slots, rows, offset, (in_scope, days_cut) = weighing.in_scope(*of_days, day, share, whole_scope)
+    stratum, total, kept, inside, cut, begin, end = slots
+    is_heard, found = told.tell(
+        *(topic.wanted, topic.shares, route.likely, *route.clause, *route.axes),
+        *(features, starts, ends, strata.tilt, counts, strata.codes),
+        *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
+        *(day, share, whole_scope, NONE, NOWHERE),
+        *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
+        *(strata.stretches, strata.stretch_offset, *route.levels),
+    )
+    if not is_heard:
+        return None
+    exact = (starts, ends, counts, features, stratum, total, inside, cut, *route.fine_bins)
+    all_rows, facts, sides = arrangements.selected(*route.demands, *exact)
+    if not facts.size:
+        return None
+    numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
+    columns: dict[str, Column] = {}
+    for name, at, is_whole in route.columns:
+        own = numbers[at]
+        if is_whole:
+            own = own[:3].astype(np.int64)
+            if route.unmet and own[1] == 0 and own[0] <= _FEW:
+                return None
+        columns[name] = Values(own[:1], own[1:2], own[2:3], promised[at : at + 1], numbers[at : at + 1, 3:])
+    return Answer(columns)

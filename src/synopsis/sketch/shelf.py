@@ -1,0 +1,190 @@
+"""Shelves: blocks side by side, and what opening some of them for a question takes, made once.
+
+A question names places, days and features. Of the blocks that hold such places it opens the days, the bins of these
+features, and the streams of the strata in scope alone, all blocks in one call of machine code (`decoding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synopsis.sketch.blocks import NOWHERE, Block
+from synopsis.sketch.compiled import Later
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.evenly import threshold
+from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.packing import plain_bytes
+from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Strata, Tilts
+from synopsis.sketch.stretches import Stretching
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
+
+#: The largest share below one.
+_MOST_SHARE: Final = 1.0 - 2.0**-53
+
+#: A word that is read and not used behind the last.
+_WORD: Final = bytes(2)
+
+
+class Wanted(NamedTuple):
+    """Features that a question names, and those that are needed to find their codes, parents first."""
+
+    features: tuple[int, ...]
+    needed: tuple[int, ...]
+    positions: Integers  #: the features as an array
+    all_positions: Integers  #: the needed as an array
+
+    @classmethod
+    def of(cls, features: Sequence[int], contexts: Contexts) -> Wanted:
+        """What these features need."""
+        needed = contexts.needed(set(features))
+        return cls(tuple(features), tuple(needed), np.array(features, np.int64), np.array(needed, np.int64))
+
+
+class Decoded(NamedTuple):
+    """Strata as they come from machine code: what `Strata` begins with, in its order, then what it would find out."""
+
+    period: Integers
+    starts: Codes
+    ends: Codes
+    counts: Integers
+    tilt: Tilts
+    run_offset: Integers
+    run_place: Integers
+    run_first: Integers
+    run_days: Integers
+    day_rows: Integers
+    day_kept: Integers
+    codes: Codes
+    stretches: Integers
+    day_offset: Integers
+    day: Integers
+    stretch_offset: Integers
+
+    def strata(self, stretching: Stretching | None, even: bool) -> Strata:
+        """The same as strata."""
+        found = Strata(*self[:13], stretching=stretching, even=even)
+        vars(found).update(day_offset=self.day_offset, day=self.day, stretch_offset=self.stretch_offset)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """Blocks, and arrays of what is known of each: blocks along them."""
+
+    blocks: Sequence[Block]
+    contexts: Contexts
+    place_low: Integers
+    place_high: Integers
+    weekly: NDArray[np.bool_]
+    told: Integers  #: how it is known which days have paths
+    below: NDArray[np.uint64]
+    latitude: NDArray[np.uint64]  #: places, as bits
+    longitude: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats] = NOWHERE) -> Shelf:
+        """A shelf of blocks; `where` are all places, for blocks whose days tell whether they have paths."""
+        return cls(
+            blocks,
+            contexts,
+            np.array([block.place_low for block in blocks], np.int64),
+            np.array([block.place_high for block in blocks], np.int64),
+            np.array([block.weekly for block in blocks], np.bool_),
+            np.array([_told(block.share) for block in blocks], np.int64),
+            np.array([threshold(min(block.share or 0.0, _MOST_SHARE)) for block in blocks], np.uint64),
+            where[0].view(np.uint64),
+            where[1].view(np.uint64),
+        )
+
+    def touched(self, chosen: NDArray[np.bool_]) -> Integers:
+        """The blocks that have a chosen place."""
+        found: Integers = decoding.touched(chosen, self.place_low, self.place_high)
+        return found
+
+    def decoded(
+        self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
+    ) -> Decoded | None:
+        """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
+
+        Stretches come with them where these have any days. Cost: proportional to the bytes of the frames of days and
+        bins that are opened, and to the paths of the strata.
+        """
+        which = self.touched(chosen)
+        if not which.size:
+            return None
+        features, needed, positions, all_positions = wanted
+        frames: list[bytes] = []
+        for number in which.tolist():
+            block = self.blocks[number]
+            bins, stretches, paths = block.bins, block.stretches, block.paths
+            frames.append(block.head)
+            frames += [bins[feature] for feature in features]
+            if stretch_days:
+                frames += [stretches[feature] for feature in features]
+            frames.append(paths[0])
+            frames += [paths[1 + feature] for feature in needed]
+        sizes = np.fromiter(map(len, frames), np.int64, len(frames))
+        frames.append(_WORD)
+        joined = np.frombuffer(b"".join(frames), np.uint8)
+        tables = len(features) * (2 if stretch_days else 1)
+        parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
+        odds, contexts = self.contexts.odds, self.contexts
+        fields, *others = decoding.decoded(
+            plain_bytes(packs, size),
+            parts,
+            len(parts) // which.size,
+            joined,
+            words,
+            odds.shares,
+            odds.bits,
+            self.place_low[which],
+            self.weekly[which],
+            self.told[which],
+            self.below[which],
+            self.latitude,
+            self.longitude,
+            chosen,
+            first_day,
+            last_day,
+            positions,
+            all_positions,
+            contexts.parents,
+            contexts.centres,
+            contexts.code_table,
+            contexts.bins,
+            stretch_days,
+        )
+        return Decoded(*fields, *others) if fields[0].size else None
+
+    def opened(
+        self,
+        features: Sequence[int],
+        chosen: NDArray[np.bool_],
+        first_day: int,
+        last_day: int,
+        *,
+        even: bool = False,
+        stretching: Stretching | None = None,
+    ) -> Strata | None:
+        """The same as strata. `even` says whether their paths come at even steps of time, `stretching` how stretches
+        are told, if at all."""
+        given: tuple[Any, ...] = (Wanted.of(features, self.contexts), chosen, first_day, last_day)
+        found = self.decoded(*given, 0 if stretching is None else stretching.days)
+        return None if found is None else found.strata(stretching, even)
+
+
+def _told(share: float | None) -> int:
+    """How the paths of days are known, given the share of the rows whose paths stay where days tell which."""
+    if share is None:
+        return decoding.COUNTED
+    return decoding.ALL if share >= 1.0 else decoding.BY_TURN
