@@ -4,8 +4,9 @@
 
 A sketch of brazil_weather_2025 at a tenth of the rows' size answers the random questions of ../shared/tools/contest.py
 (eight statistics each) in this process, warm. Every question goes in turn to: the sketch that saw it before (its plan
-is cached); the sketch that did not (the caches of questions, plans and polygons emptied); DuckDB, two threads, with the
-rows in memory; DuckDB on the Parquet file; and, the first 20 that are no polygons, Spark SQL on the cached frame.
+is cached); the sketch that did not (the caches of questions, plans, conditions and scopes emptied); DuckDB, two
+threads, with the rows in memory; DuckDB on the Parquet file; and, the first 20 that are no polygons, Spark SQL on the
+cached frame.
 Ratios are rivals' medians over ours, of the same questions: with a cached plan, and of questions that are new. Bars: 3,
 20 and 100 times with a cached plan; rivals read every question anew, so new ones are told beside it.
 
@@ -37,7 +38,7 @@ import numpy as np
 import synopsis as syn
 from _shared import DATA, bar, print_table, write_results
 from accuracy import CASES, CONTEST, Question, questions_of, referee, spec_of, truth_of
-from synopsis.query import binding, shapes, spelling
+from synopsis.query import binding, bins, opened, predicates, programs, quick, shapes, spelling, straight, telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,9 +56,13 @@ SLACK_BYTES = 50_000_000
 
 
 def forget() -> None:
-    """Empty the caches of questions."""
-    for cache in (binding.plan, spelling.question_of, shapes._prepared):
+    """Empty the caches of questions, and of what is made of their conditions and scopes."""
+    of_words = (spelling.question_of, binding.plan, binding._statistic, quick._column, telling.topic_of)
+    of_conditions = (predicates.positive, predicates.parted, predicates.reachable, bins.on_axis, bins.cuts_of)
+    of_machine = (programs.program_of, programs.demands_of, telling.clause_of)
+    for cache in (*of_words, *of_conditions, *of_machine, opened.held, shapes._parsed, shapes._prepared):
         cache.cache_clear()
+    straight._ROUTES.clear()
 
 
 def spark_sql(question: Question) -> str:

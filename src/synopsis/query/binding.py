@@ -16,7 +16,7 @@ from synopsis.query import tree
 from synopsis.query.naming import find
 from synopsis.query.predicates import EVERYTHING, Leaf, positive
 from synopsis.query.predictions import moments_of
-from synopsis.query.scoping import Part, conjuncts, feature_of, on_features, parts_of, where_of
+from synopsis.query.scoping import Part, conjuncts, feature_of, on_features, part_of, parts_of, where_of
 from synopsis.query.terms import Where
 from synopsis.query.tree import (
     Aggregate,
@@ -55,6 +55,11 @@ class Statistic(Placed):
     by_paths: bool = False  #: of a count: by paths alone, as what it is a part of, or the whole of, is known
 
     __hash__ = Hashed.__hash__
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether it is COUNT(*) of all rows of the scope."""
+        return self.function == "count" and not self.features and self.only is None and not self.by_paths
 
     @property
     def is_count(self) -> bool:
@@ -232,13 +237,23 @@ def bind(question: Question, layout: Layout) -> Plan:
     >>> bind(read("SELECT MEAN(rh)"), Layout(("temp", "rh"), 20, "1mo")).statistics[0].features
     (1,)
     """
-    where = where_of(question.scope, layout)
-    columns = tuple((item.name, _source(item.expression, layout, where)) for item in question.items)
+    part = part_of(question.scope, layout)
+    where: Where = terms_of.All(())  # which plain columns do not ask for
+    parts: tuple[Part, ...]
+    if part is not None and _is_plain(question):
+        parts = (part,)
+        columns = tuple(
+            (item.name, _statistic(item.expression, item.expression.place, layout)) for item in question.items
+        )
+    else:
+        where = where_of(question.scope, layout)
+        columns = tuple((item.name, _source(item.expression, layout, where)) for item in question.items)
+        parts = parts_of(where)
     named = (part for part in conjuncts(question.scope) if next(on_features(part, layout), None) is not None)
     first = next(named, None)
     return Plan(
         columns,
-        parts_of(where),
+        parts,
         tuple(_keyed(key, layout) for key in question.groups),
         tuple(
             (_ordered(order.by, columns, question.groups, layout, where), order.descending) for order in question.order
@@ -250,6 +265,23 @@ def bind(question: Question, layout: Layout) -> Plan:
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
+
+
+def _is_plain(question: Question) -> bool:
+    """Whether columns are statistics of all rows of the scope, and nothing is sorted or left out."""
+    if question.order or question.having is not None:
+        return False
+    for item in question.items:
+        own = item.expression
+        if type(own) is not Aggregate or own.only is not None or own.condition is not None:
+            return False
+    return True
+
+
+@lru_cache(maxsize=2_048)
+def _statistic(asked: Aggregate, place: Place | None, layout: Layout) -> Source:
+    """A statistic of all rows of the scope, at a place of the text, which makes no difference otherwise."""
+    return _source(asked, layout, terms_of.All(()))
 
 
 def _source(expression: Expression, layout: Layout, where: Where) -> Source:

@@ -6,6 +6,7 @@ Within a bin rows are spread as all rows are, but for a slope: they are laid out
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ else:
 
 #: A number this close to a grid value, in steps, is that value.
 NEAR = 1e-3
+
+_SINGLE = struct.Struct("f")
 
 #: Ranges come again: in the next statistic, and in the next question.
 _REMEMBERED = 512
@@ -173,8 +176,15 @@ def _plainer(one: float, other: float) -> bool:
     >>> _plainer(21.1, math.nextafter(21.1, 99.0)), _plainer(math.nextafter(21.1, 0.0), 21.1)
     (True, False)
     """
-    with np.errstate(over="ignore"):
-        single = [float(np.float32(number)) == number for number in (one, other)]
-    if single[0] != single[1]:
-        return single[0]
+    single = _is_single(one)
+    if single != _is_single(other):
+        return single
     return len(repr(one)) < len(repr(other))
+
+
+def _is_single(number: float) -> bool:
+    """Whether a number is one of 32 bits."""
+    try:
+        return bool(_SINGLE.unpack(_SINGLE.pack(number))[0] == number)
+    except OverflowError:
+        return False

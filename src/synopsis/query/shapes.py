@@ -255,7 +255,7 @@ def checked(text: str) -> str:
         text = _from_geojson(text)
     try:
         with np.errstate(all="ignore"):  # numbers that are too large are refused below
-            geometry = shapely.from_wkt(text)
+            geometry = _parsed(text)
     except shapely.errors.GEOSException as error:
         why = str(error).removeprefix("ParseException: ").strip()
         raise ValueError(
@@ -302,12 +302,20 @@ def _from_geojson(text: str) -> str:
     return str(shapely.to_wkt(geometry, rounding_precision=-1))
 
 
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> Any:
+    """The geometry of a well-known text, which is checked and then used."""
+    import shapely
+
+    return shapely.from_wkt(text)
+
+
 @lru_cache(maxsize=256)
 def _prepared(text: str) -> Any:
     """The polygon, indexed for many questions."""
     import shapely
 
-    polygon = shapely.from_wkt(text)
+    polygon = _parsed(text)
     shapely.prepare(polygon)
     # Indexes are built at first use, which is not safe for two threads at a time: use them before anyone else does.
     inner = shapely.point_on_surface(polygon)

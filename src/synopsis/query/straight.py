@@ -20,6 +20,7 @@ from synopsis.query.answer import Answer, Column
 from synopsis.query.binding import Plan, Statistic, plan
 from synopsis.query.histograms import fine_bins
 from synopsis.query.opened import days_of, held, places_of
+from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
 from synopsis.query.relation import Relation
@@ -63,7 +64,7 @@ class Route(NamedTuple):
     span_us: tuple[int, int]
     stretch_days: int  #: 0 where stretches tell nothing of what is asked
     likely: bool  #: whether paths are a ground for intervals at 95%
-    clause: tuple[Any, ...]  #: of which the axes and levels follow in the order of `told`
+    clause: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
     axes: tuple[Any, ...]
     levels: tuple[Any, ...]
     demands: Demands
@@ -108,8 +109,8 @@ def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Ro
 
 def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     """The route of a plan without groups, where it is plain. Cost: in proportion to its parts."""
-    sources = tuple(source for _, source in asked.columns)
-    if len(asked.parts) != 1 or not all(type(each) is Statistic and each.only is None for each in sources):
+    columns = [(name, source) for name, source in asked.columns if isinstance(source, Statistic) and not source.only]
+    if len(asked.parts) != 1 or len(columns) < len(asked.columns):
         return None
     statistics = asked.statistics
     topic = topic_of(statistics)
@@ -125,7 +126,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None
     position = {each: at for at, each in enumerate(topic.statistics)}
     return Route(
-        tuple((name, position[each], each.function == "count") for name, each in asked.columns),
+        tuple((name, position[each], each.function == "count") for name, each in columns),
         topic,
         part.scope,
         wanted,
@@ -148,7 +149,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
     strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days)
     if strata is None:
-        return None
+        return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
     starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
     runs, days = (strata.run_place, strata.run_first, strata.run_days), strata.day_rows.size
     share = decoding.covered(*runs, days, chosen, *route.span_us)
@@ -158,7 +159,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     of_days = (strata.day_offset, strata.day_rows, strata.day_kept)
     slots, rows, offset, (in_scope, days_cut) = weighing.in_scope(*of_days, day, share, whole_scope)
     stratum, total, kept, inside, cut, begin, end = slots
-    is_heard, found = told.tell(
+    given: tuple[Any, ...] = (
         *(topic.wanted, topic.shares, route.likely, *route.clause, *route.axes),
         *(features, starts, ends, strata.tilt, counts, strata.codes),
         *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
@@ -166,6 +167,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
         *(strata.stretches, strata.stretch_offset, *route.levels),
     )
+    is_heard, found = told.tell(*given)
     if not is_heard:
         return None
     exact = (starts, ends, counts, features, stratum, total, inside, cut, *route.fine_bins)

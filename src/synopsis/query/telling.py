@@ -62,7 +62,7 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     pairs = [each for each in asked if each.function == "correlation" and len(set(each.features)) == 2]
     pair = next((each for each in pairs if feature in each.features and each.only is None), None)
     other = -1 if pair is None else next(each for each in pair.features if each != feature)
-    counts = [each for each in asked if each == Statistic("count", rounded=each.rounded)]
+    counts = [each for each in asked if each.is_of_rows]
     shares = [_share(each) for each in own if _share(each) is not None]
     functions = {each.function for each in own}
     wanted = np.zeros(told.QUANTILES, np.bool_)

@@ -81,7 +81,7 @@ class Term:
 
     def __and__(self, other: Term) -> Term:
         regions = (*self.regions, *(region for region in other.regions if region not in self.regions))
-        return Term(regions, meet(self.spans, other.spans), _every((self.condition, other.condition)))
+        return Term(regions, meet(self.spans, other.spans), every((self.condition, other.condition)))
 
     @property
     def is_empty(self) -> bool:
@@ -102,7 +102,7 @@ def terms(where: Where) -> tuple[Term, ...]:
     (Outside(region=Cells(prefixes=('u',))),) IsNull(feature=0)
     """
     found: list[Term] = []
-    for term in _cases(_folded(where), Term()):
+    for term in _cases(folded(where), Term()):
         found.append(term)
         if len(found) > MOST_TERMS:
             raise BadQuery(
@@ -123,9 +123,9 @@ def _cases(where: Where, so_far: Term) -> Iterator[Term]:
         case Any() | No():
             known = _first_known(where)
             assert known is not None  # what names no place and no time is a condition on features by now
-            for holds, part in ((True, known), (False, _folded(No(known)))):
+            for holds, part in ((True, known), (False, folded(No(known)))):
                 for term in _cases(part, so_far):
-                    yield from _cases(_folded(_given(where, known, holds)), term)
+                    yield from _cases(folded(_given(where, known, holds)), term)
         case _:
             term = so_far & _term(where)
             if not term.is_empty:
@@ -173,11 +173,11 @@ def _given(where: Where, known: _Known, holds: bool) -> Where:
 # --- what says something of one kind alone ----------------------------------------------------------------------------
 
 
-def _folded(where: Where) -> Where:
+def folded(where: Where) -> Where:
     """The condition with whatever is of places alone, of times alone or of features alone in one piece."""
     match where:
         case No():
-            return _refused(_folded(where.part))
+            return _refused(folded(where.part))
         case All() | Any():
             return _together(where, list(_flat(where)))
     return where
@@ -201,40 +201,40 @@ def _refused(part: Where) -> Where:
 def _flat(where: All | Any) -> Iterator[Where]:
     """The folded parts, without ANDs in ANDs and ORs in ORs."""
     for part in where.parts:
-        folded = _folded(part)
-        if isinstance(folded, All | Any) and type(folded) is type(where):
-            yield from folded.parts
+        own = folded(part)
+        if isinstance(own, All | Any) and type(own) is type(where):
+            yield from own.parts
         else:
-            yield folded
+            yield own
 
 
 def _together(where: All | Any, parts: list[Where]) -> Where:
-    every = isinstance(where, All)
+    is_all = isinstance(where, All)
     regions = tuple(dict.fromkeys(part.region for part in parts if isinstance(part, InRegion)))
     times = [part.spans for part in parts if isinstance(part, InTimes)]
     features = [part for part in parts if isinstance(part, predicates.Condition)]
     mixed = [part for part in parts if isinstance(part, All | Any | No)]
     found: list[Where] = []
     if regions:
-        regions = tuple(region for region in regions if region != (EVERYWHERE if every else NOWHERE))
-        found.append(InRegion(both(regions) if every else either(regions)))
+        regions = tuple(region for region in regions if region != (EVERYWHERE if is_all else NOWHERE))
+        found.append(InRegion(both(regions) if is_all else either(regions)))
     if times:
-        spans = ALWAYS if every else ()
+        spans = ALWAYS if is_all else ()
         for each in times:
-            spans = meet(spans, each) if every else joined((*spans, *each))
+            spans = meet(spans, each) if is_all else joined((*spans, *each))
         found.append(InTimes(spans))
     if features:
-        found.append(_every(features) if every else _any(features))
+        found.append(every(features) if is_all else _any(features))
     found += mixed
     if len(found) != 1:
         # What holds always, or never, decides or says nothing.
-        neutral, decisive = (_sure(True), _sure(False)) if every else (_sure(False), _sure(True))
+        neutral, decisive = (_sure(True), _sure(False)) if is_all else (_sure(False), _sure(True))
         if any(part in decisive for part in found):
-            return NOTHING if every else EVERYTHING
+            return NOTHING if is_all else EVERYTHING
         found = [part for part in found if part not in neutral]
     if not found:
-        return EVERYTHING if every else NOTHING
-    return found[0] if len(found) == 1 else All(tuple(found)) if every else Any(tuple(found))
+        return EVERYTHING if is_all else NOTHING
+    return found[0] if len(found) == 1 else All(tuple(found)) if is_all else Any(tuple(found))
 
 
 def _sure(holds: bool) -> tuple[Where, ...]:
@@ -243,7 +243,7 @@ def _sure(holds: bool) -> tuple[Where, ...]:
     return NOTHING, InRegion(NOWHERE), InTimes(())
 
 
-def _every(conditions: Iterable[predicates.Condition]) -> predicates.Condition:
+def every(conditions: Iterable[predicates.Condition]) -> predicates.Condition:
     """The AND of conditions on features, flat."""
     flat = [part for each in conditions for part in (each.conditions if isinstance(each, predicates.And) else (each,))]
     if NOTHING in flat:
@@ -269,7 +269,7 @@ def meet(first: Spans, second: Spans) -> Spans:
     """
     if first == ALWAYS or second == ALWAYS:
         return second if first == ALWAYS else first
-    both_of = ((_later(a, c), _earlier(b, d)) for a, b in first for c, d in second)
+    both_of = ((later(a, c), earlier(b, d)) for a, b in first for c, d in second)
     return tuple(sorted((span for span in both_of if not _is_empty(span)), key=_start))
 
 
@@ -311,9 +311,9 @@ def _is_empty(span: Span) -> bool:
     return span[0] is not None and span[1] is not None and span[0] >= span[1]
 
 
-def _later(one: int | None, other: int | None) -> int | None:
+def later(one: int | None, other: int | None) -> int | None:
     return one if other is None else other if one is None else max(one, other)
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
+def earlier(one: int | None, other: int | None) -> int | None:
     return one if other is None else other if one is None else min(one, other)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from synopsis.sketch.evenly import threshold
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import plain_bytes
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.strata import Strata, Tilts
+from synopsis.sketch.strata import Strata
 from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
     from synopsis.sketch import decoding
@@ -178,8 +179,8 @@ class Shelf:
     ) -> Strata | None:
         """The same as strata. `even` says whether their paths come at even steps of time, `stretching` how stretches
         are told, if at all."""
-        given: tuple[Any, ...] = (Wanted.of(features, self.contexts), chosen, first_day, last_day)
-        found = self.decoded(*given, 0 if stretching is None else stretching.days)
+        wanted, stretch_days = Wanted.of(features, self.contexts), 0 if stretching is None else stretching.days
+        found = self.decoded(wanted, chosen, first_day, last_day, stretch_days)
         return None if found is None else found.strata(stretching, even)
 
 
