@@ -1,10 +1,11 @@
 """Quick: plain questions in SQL, read in a small part of the time that parsing all of SQL takes.
 
-Most questions are statistics of features, perhaps by cell and bucket, under conditions on place, time and features.
-Their grammar fits this page, and is read phrase by phrase: a whole comparison, a whole function with its arguments is
-one regular expression. Columns are read once: the same words at the same place are the same part of the tree. Whatever
-is not plain, or wrong, is left to `language`, which reads the whole language through sqlglot, and refuses with line and
-column. So nothing is refused here, and what both read they read into the same tree, places in the text included.
+Most questions are statistics of features, perhaps by cell and bucket, under conditions on place, time and features;
+some ask how often conditions are fulfilled, or for what others lead to expect. Their grammar fits this page, and is
+read phrase by phrase: a whole comparison, a whole function with its arguments is one regular expression. Columns are
+read once: the same words at the same place are the same part of the tree. Whatever is not plain, or wrong, is left to
+`language`, which reads the whole language through sqlglot, and refuses with line and column. So nothing is refused
+here, and what both read they read into the same tree, places in the text included.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ from synopsis.query.tree import (
     Item,
     Name,
     Near,
+    Order,
     Place,
     Question,
+    SetOf,
     TimeIs,
     Within,
     any_of,
@@ -58,14 +61,25 @@ def _phrase(pattern: str) -> re.Pattern[str]:
     return re.compile(r"\s*+" + pattern.replace(" ", r"\s*+"), re.ASCII | re.IGNORECASE)
 
 
-_SELECT, _WHERE, _GROUP, _AS, _OR, _AND, _NOT, _IN = (
-    _phrase(rf"{word}(?!\w)") for word in ("SELECT", "WHERE", r"GROUP\s+BY", "AS", "OR", "AND", "NOT", "IN")
+_SELECT, _WHERE, _GROUP, _ORDER, _AS, _OR, _AND, _NOT, _IN = (
+    _phrase(rf"{word}(?!\w)")
+    for word in ("SELECT", "WHERE", r"GROUP\s+BY", r"ORDER\s+BY", "AS", "OR", "AND", "NOT", "IN")
 )
 _OPEN, _CLOSE, _COMMA, _END = (_phrase(sign) for sign in (r"\(", r"\)", ",", r"\Z"))
 _WORD, _QUOTED, _SIGNED, _CALL = (_phrase(part) for part in (_NAME, _TEXT, _NUMBER, rf"{_NAME} \("))
 
 #: A function of features, and perhaps of a number, or of nothing.
 _FUNCTION: Final = _phrase(rf"{_NAME} \( (?:(\*)|{_NAME}(?: , (?:{_NAME}|{_NUMBER}))?) \)")
+
+#: What rows fulfil, what others lead to expect, and an entity that may be there.
+_OF_ROWS: Final = _phrase(r"(PROBABILITY|FREQUENCY|CONTAINS) \(")
+_PREDICT: Final = _phrase(rf"(PREDICT) \( {_NAME} ,")
+_GIVEN: Final = _phrase(rf"{_NAME} = {_NUMBER}")
+_ENTITY: Final = _phrase(rf"(?:{_NAME} = )?{_TEXT} \)")
+
+#: What an answer is sorted by may go down, and how many rows it has.
+_DOWN: Final = _phrase(r"(ASC|DESC)(?!\w)")
+_LIMIT: Final = _phrase(r"LIMIT\s+(\d++)(?![\w.])")
 
 #: A key to group by.
 _KEY: Final = _phrase(rf"(?:(CELL) \( (\d+)|(BUCKET) \( {_TEXT}) \)")
@@ -81,11 +95,11 @@ _COMPARISONS: Final = {"<": "<", "<=": "<=", "=": "=", "<>": "<>", "!=": "<>", "
 #: Columns that are remembered, a few hundred bytes each.
 _REMEMBERED: Final = 2_048
 
-#: Functions of features alone, and quantiles.
+#: Functions of features, and perhaps of a number.
 _FUNCTIONS: Final = {
     spelling: function
     for spelling, function in SPELLINGS.items()
-    if 0 not in FUNCTIONS[function] and function not in ("outliers", "predict")
+    if 0 not in FUNCTIONS[function] and function != "predict"
 } | {"COUNT": "count"}
 
 #: Words that are no names unless they are quoted: sqlglot has meanings of its own for them.
@@ -101,6 +115,10 @@ _WORDS: Final = frozenset(
     )
     for word in words.upper().split()
 )
+
+
+#: No column at all.
+_NOTHING: Final = Item("", Aggregate("count"))
 
 
 class _NotPlain(Exception):
@@ -173,11 +191,16 @@ class _Plain:
         keys: dict[CellKey | BucketKey, str] = {}
         if self.found(_GROUP):
             while not keys or self.found(_COMMA):
-                item = self.column()
+                item = self.key(items)
                 key = item.expression
                 if not isinstance(key, CellKey | BucketKey) or any(type(known) is type(key) for known in keys):
                     raise _NotPlain
                 keys[key] = item.name
+        order: list[Order] = []
+        if self.found(_ORDER):
+            while not order or self.found(_COMMA):
+                order.append(self.order())
+        limit = self.found(_LIMIT)
         self.wanted(_END)
         selected = [item.expression for item in items]
         if any(isinstance(each, CellKey | BucketKey) and each not in keys for each in selected):
@@ -185,7 +208,21 @@ class _Plain:
         items = [*(Item(text, key) for key, text in keys.items() if key not in selected), *items]
         if len({item.name for item in items}) < len(items):
             raise _NotPlain
-        return Question(tuple(items), scope, tuple(keys))
+        return Question(tuple(items), scope, tuple(keys), tuple(order), None if limit is None else int(limit[1]))
+
+    def key(self, items: list[Item]) -> Item:
+        """What is grouped by, as it is written or by the name of a column."""
+        found = self.found(_WORD) if _CALL.match(self.text, self.at) is None else None
+        if found is None:
+            return self.column()
+        return next((item for item in items if item.name == found[1]), _NOTHING)
+
+    def order(self) -> Order:
+        """What is sorted by: the name of a column, or what it is."""
+        found = self.found(_WORD) if _CALL.match(self.text, self.at) is None else None
+        by = self.column().expression if found is None else Name(_named(found[1]), place=self.place(found.start(1)))
+        down = self.found(_DOWN)
+        return Order(by, down is not None and down[1].upper() == "DESC")
 
     def item(self) -> Item:
         """A column, named as it is written or by its alias."""
@@ -194,10 +231,43 @@ class _Plain:
 
     def column(self) -> Item:
         """A column, named as it is written."""
-        found = self.found(_FUNCTION) or self.wanted(_KEY)
+        found = self.found(_FUNCTION) or self.found(_KEY)
+        if found is None:
+            return self.of_rows()
         start = found.start(1) if found.re is _FUNCTION or found[1] else found.start(3)
         place = self.place(start)
         return _column(self.text[start : self.at], place.line, place.column)
+
+    def of_rows(self) -> Item:
+        """A column that is told by conditions in it: how often, whether, or what to expect."""
+        found = self.found(_OF_ROWS) or self.wanted(_PREDICT)
+        place, word = self.place(found.start(1)), found[1].lower()
+        own: Aggregate | SetOf
+        if word == "predict":
+            own = self.predicted(found, place)
+        elif word == "contains" and (entity := self.found(_ENTITY)) is not None:
+            name = None if entity[1] is None else Name(_named(entity[1]), place=self.place(entity.start(1)))
+            own = SetOf(word, name, text=entity[2], place=place)
+        else:
+            parts = [self.either()]
+            while word != "probability" and self.found(_COMMA):
+                parts.append(self.either())
+            self.wanted(_CLOSE)
+            condition = parts[0] if len(parts) == 1 else And(tuple(parts), place=place)
+            own = Aggregate(word, condition=condition, place=place)
+        return Item(self.text[found.start(1) : self.at], own)
+
+    def predicted(self, found: re.Match[str], place: Place) -> Aggregate:
+        """A feature, and the values of others."""
+        names, numbers = [Name(_named(found[2]), place=self.place(found.start(2)))], list[float]()
+        while not numbers or self.found(_COMMA):
+            given = self.wanted(_GIVEN)
+            names.append(Name(_named(given[1]), place=self.place(given.start(1))))
+            numbers.append(_number(given[2], given[3]))
+        self.wanted(_CLOSE)
+        if len({name.text.lower() for name in names}) < len(names):
+            raise _NotPlain
+        return Aggregate("predict", tuple(names), numbers=tuple(numbers), place=place)
 
     # --- conditions ---------------------------------------------------------------------------------------------------
 
@@ -335,6 +405,11 @@ def _column(written: str, line: int, column: int) -> Item:
     names, share = [_argument(one, found.start(3), written, place)], None
     if word.upper() == "MEDIAN":
         share = 0.5
+    elif function == "outliers":
+        away = _number(below, digits) if digits else 0.0
+        if not away > 0.0:
+            raise _NotPlain
+        return Item(written, Aggregate(function, tuple(names), numbers=(away,), place=place))
     elif function == "quantile":
         share = _number(below, digits) if digits else -1.0
         if not 0.0 <= share <= 1.0:
