@@ -28,6 +28,7 @@ COLUMNS = (
     "CORRELATION(rain, half) AS r, MEAN(half), COUNT(*) AS rows, MAX(half)",
     "MEAN(rain)",
     "QUANTILE(rain, 0.9), COUNT(*)",
+    "CORRELATION(half, temp)",
 )
 SCOPES = (
     "",

@@ -72,4 +72,19 @@ def test_what_is_not_asked_for_is_not_told():
 
 
 def test_without_a_statistic_of_a_feature_there_is_nothing_to_tell():
-    assert topic_of((Statistic("count"), Statistic("correlation", (0, 1)))) is None
+    assert topic_of((Statistic("count"), Statistic("covariance", (0, 1)), Statistic("correlation", (1, 1)))) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_correlation_alone_is_told_as_beside_others(seed, condition):
+    strata, scales, covered, lean = world(seed)
+    covers = Covers.whole(covered, lean, strata.day_kept)
+    given = (positive(condition), scales, FEATURES, strata, covers, Slots.of(strata, covers), True, 0.02)
+    pair = Statistic("correlation", (0, 2))
+    alone, beside = tell((pair,), *given), tell(asked(0, 2), *given)
+    assert (alone is None) == (beside is None)
+    if alone is not None:
+        assert list(alone.told) == [pair]
+        np.testing.assert_array_equal(np.stack(alone.told[pair][1]), np.stack(beside.told[pair][1]))
+        np.testing.assert_array_equal(alone.told[pair][0], beside.told[pair][0])

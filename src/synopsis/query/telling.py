@@ -55,12 +55,13 @@ class Topic(NamedTuple):
 def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     """What can be told at once of these statistics: those of the feature that comes first, and COUNT(*)."""
     own = [each for each in asked if each.function in _OF_ONE and each.only is None]
-    if not own:
+    pairs = [each for each in asked if each.function == "correlation" and each.only is None]
+    pairs = [each for each in pairs if len(set(each.features)) == 2]
+    if not own and not pairs:
         return None
-    feature = own[0].features[0]
+    feature = (own or pairs)[0].features[0]
     own = [each for each in own if each.features == (feature,)]
-    pairs = [each for each in asked if each.function == "correlation" and len(set(each.features)) == 2]
-    pair = next((each for each in pairs if feature in each.features and each.only is None), None)
+    pair = next((each for each in pairs if feature in each.features), None)
     other = -1 if pair is None else next(each for each in pair.features if each != feature)
     counts = [each for each in asked if each.is_of_rows]
     shares = [_share(each) for each in own if _share(each) is not None]
