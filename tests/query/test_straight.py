@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
 
 import numpy as np
@@ -158,6 +159,15 @@ def test_a_question_put_twice_at_other_places_of_a_text_is_refused_where_it_stan
     for blanks in (1, 5):
         with pytest.raises(UnknownFeature, match=f"column {12 + blanks}"):
             asked_of(relation, f"SELECT{' ' * blanks}MEAN(wind)")
+
+
+def test_threads_that_ask_at_once_get_the_same_answers() -> None:
+    relation = relation_of(PLAIN)
+    texts = [f"SELECT {COLUMNS[0]}{scope}" for scope in SCOPES] * 8
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda text: laid_open(asked_of(relation, text)), texts))
+    for text, each in zip(texts, found, strict=True):
+        assert each == laid_open(asked_of(relation_of(PLAIN), text)), text
 
 
 def test_routes_go_with_their_sketch() -> None:
