@@ -24,7 +24,10 @@ def filtered(asked: Plan, answering: Answering) -> Found:
     """The statistics of a plan, filtered or not. Cost: that of one question more for each different filter."""
     if not any(each.only for each in asked.statistics):
         return answering(asked)
-    main = answering(alone(asked, asked.parts, [each for each in asked.statistics if each.only is None]))
+    unfiltered = [each for each in asked.statistics if each.only is None]
+    # Without groups there is one row, whatever WHERE leaves.
+    is_needed = asked.groups or unfiltered
+    main = answering(alone(asked, asked.parts, unfiltered)) if is_needed else Found(1, {}, {})
     values = {each: main.values[each] for each in asked.statistics if each.only is None}
     for only in dict.fromkeys(each.only for each in asked.statistics if each.only is not None):
         wanted = [each for each in asked.statistics if each.only == only]
