@@ -2,7 +2,9 @@
 
 The machine code of `estimate` for sketches that keep stretches (`sketch.stretches`). A stretch that is wholly in scope
 needs no path. Of one that is cut, the values of its paths are known, and what the stretch has beside them is shared by
-its other rows: those in scope are as the others are, but for leaning as the paths in scope do.
+its other rows: those in scope differ from the others as paths in scope do, as far as that is not chance. How far is told
+by the paths of the stratum: where neighbours in time are as unlike as any two of a stretch, paths in scope are unlike the
+others by chance alone. Squares are so more often than values are, and rain more often than temperature (Robbins, 1956).
 """
 
 from __future__ import annotations
@@ -16,20 +18,27 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, SEEN, STEP, USUAL
 
-#: Paths in scope against which rows without one are thought to be as the whole stretch is: one to three do as well.
-STEADY = 2.0
+#: The part of what neighbouring paths differ by that would be chance if they were as unlike as any two of a stretch:
+#: even then some of it is slow, for neighbours are hours or days apart. 0.8 to 0.9 do as well.
+CHANCE = 0.875
 
-#: The same for what all stretches that are cut alike have in common.
-COMMON = 16.0
+#: Paths by which strata are thought to show nothing but chance, beside those that they have.
+UNKNOWN = 4.0
+
+#: Chance in whether rows have a value, against how that truly differs: of values and squares the paths tell it.
+PRESENT = 2.0
+
+#: Stretches, all known well, against which those that are cut alike are thought to have nothing in common.
+COMMON = 1.0
 
 #: What the rows of a stretch without a path have more or less than paths show may lie in so many of them.
 FEW = 4.0
 
 #: Of a stretch in a group, by position: where its days begin and end, rows, paths, rows and paths in scope, its slot;
 #: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding;
-#: at which of its ends the scope cuts it.
+#: at which of its ends the scope cuts it; chance in whether there is a value, in values and in squares.
 _BEGIN, _END, _ROWS, _KEPT, _ROWS_IN, _KEPT_IN, _SLOT = range(7)
-_WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _FACTS = 7, 10, 13, 16, 17, 18
+_WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _CHANCE, _FACTS = 7, 10, 13, 16, 17, 18, 21
 
 #: Ways in which stretches are cut: at both ends or within, where the scope begins, where it ends.
 _EDGES = 3
@@ -50,6 +59,60 @@ def _usual(
                 level, square = level + means[0, stratum, code], square + means[1, stratum, code]
     size = max(held, 1.0)
     return paths, held / max(paths, 1.0), level / size, square / size
+
+
+@compiled
+def _chance(
+    stratum: int,
+    day_offset: Integers,
+    day_kept: Integers,
+    starts: Integers,
+    stretch_of: Integers,
+    codes: Codes,
+    means: Floats,
+    bins: int,
+) -> tuple[float, float]:
+    """How much of what values, and squares, of a stratum's paths differ by is chance, against what is not.
+
+    By how much neighbours differ, as a part of what any two of one stretch do (von Neumann, 1941).
+    """
+    begin, last = day_offset[stratum], day_offset[stratum + 1]
+    pairs = near = apart = square_near = square_apart = 0.0
+    while begin < last:
+        end = begin
+        held = total = square = 0.0
+        while end < last and stretch_of[end] == stretch_of[begin]:
+            for path in range(starts[end], starts[end] + day_kept[end]):
+                code = codes[path]
+                if code < bins:
+                    held += 1.0
+                    total, square = total + means[0, stratum, code], square + means[1, stratum, code]
+            end += 1
+        if held > 1.0:
+            mean = total / held
+            usual = square / held - mean * mean
+            before = square_before = 0.0
+            many = -1.0
+            for path in range(starts[begin], starts[end - 1] + day_kept[end - 1]):
+                code = codes[path]
+                if code < bins:
+                    value = means[0, stratum, code] - mean
+                    own = means[1, stratum, code] - mean * (2.0 * means[0, stratum, code] - mean) - usual
+                    apart, square_apart = apart + value * value, square_apart + own * own
+                    if many >= 0.0:
+                        near, square_near = near + (value - before) ** 2, square_near + (own - square_before) ** 2
+                    before, square_before, many = value, own, many + 1.0
+            pairs += many
+        begin = end
+    return _ratio(near, apart, pairs), _ratio(square_near, square_apart, pairs)
+
+
+@compiled
+def _ratio(near: float, apart: float, pairs: float) -> float:
+    """Chance against what is not, given squared differences of neighbours, squares of all, and how many there are."""
+    part = near / (2.0 * apart) if apart > 0.0 else 1.0
+    part = min((pairs * part + UNKNOWN) / (pairs + UNKNOWN), 1.0)
+    return part / (1.0 - CHANCE * part)
 
 
 @compiled
@@ -159,11 +222,12 @@ def gathered(
         first, last = stretch_of[day[begin[slot]]], stretch_of[day[end[slot] - 1]]
         most += last - first + 1
     found, offset = np.zeros((most, _FACTS)), np.zeros(groups + 1, np.int64)
+    chance = np.full((starts.shape[0], 2), -1.0)  # of strata, once a stretch of theirs is cut
     for group in range(groups):
         for slot in range(slots[group], slots[group + 1]):
             usual = _usual(stratum[slot], day_offset, day_kept, path_start, codes, means, bins)
             anchor = _anchor(stratum[slot], starts, ends, running)
-            last = -1
+            last, first = -1, number
             for each in range(begin[slot], end[slot]):
                 where, part = day[each], share[each]
                 if not (part > 0.0 and day_rows[where] > 0):
@@ -189,6 +253,15 @@ def gathered(
                         own[_INSIDE] += part
                         own[_INSIDE + 1] += part * value
                         own[_INSIDE + 2] += part * (value * value + tables[2, slot, code])
+            for each in range(first, number):
+                if _is_cut(found[each]):
+                    known = chance[stratum[slot]]
+                    if known[0] < 0.0:
+                        known[0], known[1] = _chance(
+                            stratum[slot], day_offset, day_kept, path_start, stretch_of, codes, means, bins
+                        )
+                    own = found[each]
+                    own[_CHANCE], own[_CHANCE + 1], own[_CHANCE + 2] = PRESENT, known[0], known[1]
         offset[group + 1] = number
     return found[:number], offset
 
@@ -250,8 +323,8 @@ def numbers(found: Floats, offset: Integers, centre: float) -> tuple[Floats, Flo
         sums[0] = sums[1] = sums[2] = rounding = 0.0
         for each in range(begin, end):
             own = found[each]
-            for moment in range(3):
-                sums[moment] += _part(own, moment, common)
+            values, total, square = _part(own, common)
+            sums[0], sums[1], sums[2] = sums[0] + values, sums[1] + total, sums[2] + square
             rounding += own[_WHOLE] * own[_ROWS_IN] / own[_ROWS] * own[_STEP] ** 2
         # A scope may have so few rows that none of them is thought to have a value.
         if sums[0] > 1e-9:
@@ -274,43 +347,97 @@ def _is_cut(own: Floats) -> bool:
 
 
 @compiled
+def _leaning(own: Floats, moment: int) -> tuple[float, float]:
+    """How much more paths in scope have than the others, squares around the mean of the stretch; and how well that is
+    known, as if there were so many paths in scope and no end of others: none where all are on one side.
+    """
+    if moment == 0:
+        inside, kept = own[_INSIDE], own[_KEPT_IN]
+        outside, others = own[_PATHS] - inside, own[_KEPT] - kept
+    else:
+        kept, others = own[_INSIDE], own[_PATHS] - own[_INSIDE]
+        inside = own[_INSIDE + moment]
+        outside = own[_PATHS + moment] - inside
+        if moment == 2:
+            mean = own[_WHOLE + 1] / max(own[_WHOLE], 1.0)
+            inside -= 2.0 * mean * own[_INSIDE + 1]
+            outside -= 2.0 * mean * (own[_PATHS + 1] - own[_INSIDE + 1])
+    if kept < 1e-9 or others < 1e-9:
+        return 0.0, 0.0
+    return inside / kept - outside / others, kept * others / (kept + others)
+
+
+@compiled
+def _trust(paths: float, chance: float) -> float:
+    """How far a difference that so many paths show is taken for true."""
+    return paths / (paths + chance) if paths > 0.0 else 0.0
+
+
+@compiled
 def _common(found: Floats, begin: int, end: int) -> Floats:
-    """Ways of being cut x (paths in scope, moments): by how much paths in scope lean in all stretches cut alike.
+    """Ways of being cut x moments: by how much rows in scope lean in all stretches that are cut alike.
 
     Places that share their weather lean alike, and together they have many paths.
     """
-    common = np.zeros((_EDGES, 4))
+    common, trusted = np.zeros((_EDGES, 3)), np.full((_EDGES, 3), COMMON)
     for each in range(begin, end):
         own = found[each]
-        if _is_cut(own) and own[_KEPT_IN] > 0.0:
-            sums = common[_edge(own)]
-            sums[0] += own[_KEPT_IN]
+        if _is_cut(own):
+            edge = _edge(own)
             for moment in range(3):
-                sums[1 + moment] += own[_KEPT_IN] * _leaning(own, moment)
+                leaning, paths = _leaning(own, moment)
+                trust = _trust(paths, own[_CHANCE + moment])
+                common[edge, moment], trusted[edge, moment] = (
+                    common[edge, moment] + trust * leaning,
+                    trusted[edge, moment] + trust,
+                )
+    for edge in range(_EDGES):
+        for moment in range(3):
+            common[edge, moment] /= trusted[edge, moment]
     return common
 
 
 @compiled
-def _leaning(own: Floats, moment: int) -> float:
-    """How much more a path in scope has than one of the whole stretch; there is one in scope."""
-    return float(own[_INSIDE + moment] / own[_KEPT_IN] - own[_PATHS + moment] / own[_KEPT])
+def _shared(
+    own: Floats, moment: int, common: Floats, all_of: float, all_in: float, whole: float, known: float, inside: float
+) -> float:
+    """What of a whole is in scope, given what all paths and those in scope have of it, and rows or values, all and in
+    scope, of which it is: those without a path share what paths do not have.
+    """
+    held, held_in = (own[_KEPT], own[_KEPT_IN]) if moment == 0 else (own[_PATHS], own[_INSIDE])
+    rest, unknown = all_of - held, all_in - held_in
+    if not (rest > 1e-9 and unknown > 0.0):
+        return inside
+    leaning, paths = _leaning(own, moment)
+    alike = common[_edge(own), moment]
+    leaning = alike + _trust(paths, own[_CHANCE + moment]) * (leaning - alike)
+    return inside + unknown * ((whole - known) / rest + max(1.0 - unknown / rest, 0.0) * leaning)
 
 
 @compiled
-def _part(own: Floats, moment: int, common: Floats) -> float:
-    """What of a stretch's values, sum or squares is in scope."""
-    whole, rest = own[_WHOLE + moment], own[_ROWS] - own[_KEPT]
-    if not _is_cut(own):
-        return float(whole)
-    known, found, kept = own[_PATHS + moment], own[_INSIDE + moment], own[_KEPT_IN]
-    unknown = max(own[_ROWS_IN] - kept, 0.0)
-    if rest > 0.0 and unknown > 0.0:
-        leaning = _leaning(own, moment) if kept > 0.0 else 0.0
-        others = common[_edge(own)]
-        alike = (others[1 + moment] - kept * leaning) / (others[0] - kept + COMMON)
-        each = (whole - known) / rest + alike + kept / (kept + STEADY) * (leaning - alike)
-        found += unknown * (max(each, 0.0) if moment != 1 else each)
-    return float(found)
+def _part(own: Floats, common: Floats) -> tuple[float, float, float]:
+    """What of a stretch's values, sum and squares is in scope: no more than the whole has, whatever paths say."""
+    whole = own[_WHOLE]
+    if not _is_cut(own) or not whole > 0.0:
+        return whole, own[_WHOLE + 1], own[_WHOLE + 2]
+    outside = own[_ROWS] - own[_ROWS_IN]
+    values = _shared(own, 0, common, own[_ROWS], own[_ROWS_IN], whole, own[_PATHS], own[_INSIDE])
+    values = min(max(values, whole - outside, 0.0), own[_ROWS_IN], whole)
+    if not values > 0.0:
+        return 0.0, 0.0, 0.0
+    mean = own[_WHOLE + 1] / whole
+    spread = max(own[_WHOLE + 2] - own[_WHOLE + 1] * mean, 0.0)
+    known, inside = own[_PATHS + 1] - own[_PATHS] * mean, own[_INSIDE + 1] - own[_INSIDE] * mean
+    total = _shared(own, 1, common, whole, values, 0.0, known, inside)
+    most = np.sqrt(spread * values * (whole - values) / whole)  # all in scope alike, and so are all others
+    total = min(max(total, -most), most)
+    known, inside = (
+        own[_PATHS + 2] - mean * (2.0 * own[_PATHS + 1] - mean * own[_PATHS]),
+        own[_INSIDE + 2] - mean * (2.0 * own[_INSIDE + 1] - mean * own[_INSIDE]),
+    )
+    square = _shared(own, 2, common, whole, values, spread, known, inside)
+    square = max(min(square, spread), total * total / values)
+    return values, total + values * mean, square + mean * (2.0 * total + mean * values)
 
 
 @compiled
@@ -415,7 +542,7 @@ def _cut_square(
     rest, unknown = own[_ROWS] - own[_KEPT], max(own[_ROWS_IN] - kept_in, 0.0)
     found = influences.RUNS * noise * covered * (1.0 - covered) * own[_KEPT]
     if unknown > 0.0:
-        lean = kept_in / (kept_in + STEADY)
+        lean = kept_in / (kept_in + 2.0)
         each = near * max(1.0 / unknown - 1.0 / max(rest, unknown), 0.0)
         if kept_in > 0.0:
             each += lean * lean * near * max(1.0 / kept_in - 1.0 / max(own[_KEPT], kept_in), 0.0)
