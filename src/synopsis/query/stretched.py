@@ -2,9 +2,9 @@
 
 The machine code of `estimate` for sketches that keep stretches (`sketch.stretches`). A stretch that is wholly in scope
 needs no path. Of one that is cut, the values of its paths are known, and what the stretch has beside them is shared by
-its other rows: those in scope differ from the others as paths in scope do, as far as that is not chance. How far is told
-by the paths of the stratum: where neighbours in time are as unlike as any two of a stretch, paths in scope are unlike the
-others by chance alone. Squares are so more often than values are, and rain more often than temperature (Robbins, 1956).
+its other rows: those in scope differ from the others as paths in scope do, as far as that is not chance. How far, the
+paths of the stratum tell (Robbins, 1956): where neighbours in time are as unlike as any two of a stretch, it is chance.
+Squares are more often so than values, and rain more often than temperature.
 """
 
 from __future__ import annotations
