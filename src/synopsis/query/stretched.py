@@ -377,9 +377,10 @@ def _trust(paths: float, chance: float) -> float:
 def _common(found: Floats, begin: int, end: int) -> Floats:
     """Ways of being cut x moments: by how much rows in scope lean in all stretches that are cut alike.
 
-    Places that share their weather lean alike, and together they have many paths.
+    Places that share their weather lean alike, and together they have many paths. Each counts by what its own paths are
+    not trusted with: so, where there are many, what is taken off the leaning of each is given back to all of them.
     """
-    common, trusted = np.zeros((_EDGES, 3)), np.full((_EDGES, 3), COMMON)
+    common, weight, trusted = np.zeros((_EDGES, 3)), np.zeros((_EDGES, 3)), np.zeros((_EDGES, 3))
     for each in range(begin, end):
         own = found[each]
         if _is_cut(own):
@@ -387,13 +388,14 @@ def _common(found: Floats, begin: int, end: int) -> Floats:
             for moment in range(3):
                 leaning, paths = _leaning(own, moment)
                 trust = _trust(paths, own[_CHANCE + moment])
-                common[edge, moment], trusted[edge, moment] = (
-                    common[edge, moment] + trust * leaning,
-                    trusted[edge, moment] + trust,
-                )
+                by = trust * own[_CHANCE + moment]
+                common[edge, moment] += by * leaning
+                weight[edge, moment] += by
+                trusted[edge, moment] += trust
     for edge in range(_EDGES):
         for moment in range(3):
-            common[edge, moment] /= trusted[edge, moment]
+            if weight[edge, moment] > 0.0:
+                common[edge, moment] /= weight[edge, moment] * (1.0 + COMMON / trusted[edge, moment])
     return common
 
 
