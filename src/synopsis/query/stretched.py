@@ -476,25 +476,37 @@ def errors(
             continue
         usual = _mean_square(influence, spread, expected, tables, slots[group], slots[group + 1])
         total = rounding = paths = 0.0
+        together = np.zeros((_EDGES, 3))
         for each in range(offset[group], offset[group + 1]):
             own = found[each]
             covered = own[_ROWS_IN] / own[_ROWS]
             mean = own[_WHOLE + 1] / max(own[_WHOLE], 1.0)
             away = mean + centre - average[group]
-            by, whole = 1.0, own[_WHOLE] * (mean + centre)  # what rounding changes, what all of its rows do
+            # What rounding changes, what all of its rows do, and how that varies from row to row, where it is known.
+            varies = max(own[_WHOLE + 2] - own[_WHOLE + 1] * mean, 0.0) / own[_ROWS]
+            by, whole = 1.0, own[_WHOLE] * (mean + centre)
+            level, present = mean + centre, own[_WHOLE] / own[_ROWS]
             if statistic == influences.AVERAGE:
-                by, whole = 1.0 / count[group], own[_WHOLE] * away / count[group]
-            elif statistic == influences.VARIANCE:
+                by, whole, level = 1.0 / count[group], own[_WHOLE] * away / count[group], away
+            varies = by * by * (varies + present * (1.0 - present) * level * level)
+            if statistic == influences.VARIANCE:
                 square = away * away + max(own[_WHOLE + 2] / max(own[_WHOLE], 1.0) - mean * mean, 0.0)
                 by = 2.0 * np.sqrt(square) / count[group]
                 whole = influences.TAILS * own[_WHOLE] * (square - variance[group]) / count[group]
+                varies = -1.0
             rounding += (covered * own[_WHOLE] * own[_STEP] * by) ** 2 / 12.0
             if statistic == influences.VARIANCE:  # a square of what rounding adds, where values hardly vary
                 rounding += (covered * own[_WHOLE] * own[_STEP] ** 2 / count[group]) ** 2 / 90.0
-            if covered >= 1.0 - 1e-9:
+            if covered >= 1.0 - 1e-9 or not own[_WHOLE] > 0.0:
                 continue
-            total += _cut_square(own, whole, influence, spread, codes, path_start, day_kept, bins, usual)
+            chance = own[_CHANCE + 2] if statistic == influences.VARIANCE else own[_CHANCE + 1]
+            known = (influence, spread, codes, path_start, day_kept, bins, usual)
+            total += _cut_square(own, whole, varies, chance, together[_edge(own)], *known)
             paths += own[_KEPT]
+        for edge in range(_EDGES):
+            trusted, alike, differs = together[edge]
+            if alike > 0.0:  # what all have in common is not known well either
+                total += alike * differs / (trusted + COMMON)
         hours = _hours(influence, codes, path_start, day_kept, day_rows, day, share, begin, end, slots, group, bins)
         square = total + rounding + hours
         known = influences._student(paths + 1.0) if total > 0.0 else NORMAL
@@ -517,6 +529,9 @@ def _mean_square(influence: Floats, spread: Floats, expected: Floats, tables: Fl
 def _cut_square(
     own: Floats,
     whole: float,
+    varies: float,
+    chance: float,
+    together: Floats,
     influence: Floats,
     spread: Floats,
     codes: Codes,
@@ -525,34 +540,40 @@ def _cut_square(
     bins: int,
     usual: float,
 ) -> float:
-    """The squared error of the part of a cut stretch that is in scope, given what all of its rows change."""
+    """The squared error of the part of a cut stretch that is in scope, given what all of its rows change.
+
+    How that varies from row to row is given where stretches tell it; below 0 where paths have to.
+    To `together` is added what those cut alike share: how far their paths are trusted, by how much all are off if what
+    they have in common is, and that times how much stretches differ.
+    """
     slot, first, last = int(own[_SLOT]), int(own[_BEGIN]), int(own[_END])
-    size = total = square = steps = noise = before = 0.0
+    size = total = square = noise = 0.0
     for where in range(first, last):
         for path in range(path_start[where], path_start[where] + day_kept[where]):
             code = codes[path]
             value = influence[slot, code] if code < bins else 0.0
             noise += spread[slot, code] if code < bins else 0.0
-            total, square = total + value, square + value * value
-            steps += (value - before) ** 2 if size > 0.0 else 0.0
-            before, size = value, size + 1.0
-    kept_in, covered = own[_KEPT_IN], own[_ROWS_IN] / own[_ROWS]
+            total, square, size = total + value, square + value * value, size + 1.0
+    covered = own[_ROWS_IN] / own[_ROWS]
     doubt = influences.DOUBT
-    near = (steps / 2 + doubt * usual) / (max(size - 1.0, 0.0) + doubt)  # how neighbours differ
-    apart = (max(square - total * total / max(size, 1.0), 0.0) + doubt * usual) / (max(size - 1.0, 0.0) + doubt)
+    apart = varies
+    if varies < 0.0:
+        apart = (max(square - total * total / max(size, 1.0), 0.0) + doubt * usual) / (max(size - 1.0, 0.0) + doubt)
     noise = noise / size if size > 0.0 else 0.0
-    rest, unknown = own[_ROWS] - own[_KEPT], max(own[_ROWS_IN] - kept_in, 0.0)
+    rest, unknown = own[_ROWS] - own[_KEPT], max(own[_ROWS_IN] - own[_KEPT_IN], 0.0)
     found = influences.RUNS * noise * covered * (1.0 - covered) * own[_KEPT]
     if unknown > 0.0:
-        lean = kept_in / (kept_in + 2.0)
-        each = near * max(1.0 / unknown - 1.0 / max(rest, unknown), 0.0)
-        if kept_in > 0.0:
-            each += lean * lean * near * max(1.0 / kept_in - 1.0 / max(own[_KEPT], kept_in), 0.0)
-        each += (1.0 - lean) ** 2 * max(apart - near, 0.0) * (1.0 - covered)
-        found += unknown * unknown * each
         part = unknown / max(rest, unknown)
-        beyond = whole - total - (rest * total / size if size > 0.0 else 0.0)
-        found += part * (1.0 - part) * beyond * beyond / FEW
+        differs = apart / (1.0 + CHANCE * chance)  # as the ratio of neighbours has it
+        found += unknown * (1.0 - part) * chance * differs  # by chance, rows in scope are not as the others are
+        by, trust = unknown * (1.0 - part), _trust(_leaning(own, 1)[1], chance)
+        found += by * by * (1.0 - trust) * differs
+        together[0] += trust
+        together[1] += by * (1.0 - trust)
+        together[2] += by * (1.0 - trust) * differs
+        if varies < 0.0:
+            beyond = whole - total - (rest * total / size if size > 0.0 else 0.0)
+            found += part * (1.0 - part) * beyond * beyond / FEW
     return float(found)
 
 
