@@ -36,9 +36,10 @@ FEW = 4.0
 
 #: Of a stretch in a group, by position: where its days begin and end, rows, paths, rows and paths in scope, its slot;
 #: then values, sum and sum of squares of all its rows, of all its paths, and of those in scope; its step of rounding;
-#: at which of its ends the scope cuts it; chance in whether there is a value, in values and in squares.
+#: at which of its ends the scope cuts it; chance in whether there is a value, in values and in squares; the sum of the
+#: variances within the bins of its paths.
 _BEGIN, _END, _ROWS, _KEPT, _ROWS_IN, _KEPT_IN, _SLOT = range(7)
-_WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _CHANCE, _FACTS = 7, 10, 13, 16, 17, 18, 21
+_WHOLE, _PATHS, _INSIDE, _STEP, _EDGE, _CHANCE, _BLUR, _FACTS = 7, 10, 13, 16, 17, 18, 21, 22
 
 #: Ways in which stretches are cut: at both ends or within, where the scope begins, where it ends.
 _EDGES = 3
@@ -46,23 +47,6 @@ _EDGES = 3
 
 @compiled
 def _usual(
-    stratum: int, day_offset: Integers, day_kept: Integers, starts: Integers, codes: Codes, means: Floats, bins: int
-) -> tuple[float, float, float, float]:
-    """Of all paths of a stratum: their number; the part of them that has a value; of these, mean level and square."""
-    paths = held = level = square = 0.0
-    for day in range(day_offset[stratum], day_offset[stratum + 1]):
-        for path in range(starts[day], starts[day] + day_kept[day]):
-            paths += 1.0
-            code = codes[path]
-            if code < bins:
-                held += 1.0
-                level, square = level + means[0, stratum, code], square + means[1, stratum, code]
-    size = max(held, 1.0)
-    return paths, held / max(paths, 1.0), level / size, square / size
-
-
-@compiled
-def _chance(
     stratum: int,
     day_offset: Integers,
     day_kept: Integers,
@@ -71,46 +55,47 @@ def _chance(
     codes: Codes,
     means: Floats,
     bins: int,
-) -> tuple[float, float]:
-    """How much of what values, and squares, of a stratum's paths differ by is chance, against what is not.
+) -> tuple[float, float, float, float, float, float]:
+    """Of all paths of a stratum: their number; the part of them that has a value; of these, mean level and square; and
+    how much of what values, and squares, differ by within stretches is chance, against what is not.
 
     By how much neighbours differ, as a part of what any two of one stretch do (von Neumann, 1941).
     """
-    begin, last = day_offset[stratum], day_offset[stratum + 1]
+    day, last = day_offset[stratum], day_offset[stratum + 1]
+    paths = held = level = square = 0.0
     pairs = near = apart = square_near = square_apart = 0.0
-    while begin < last:
-        end = begin
-        held = total = square = 0.0
-        while end < last and stretch_of[end] == stretch_of[begin]:
-            for path in range(starts[end], starts[end] + day_kept[end]):
+    while day < last:
+        stretch = stretch_of[day]
+        size = x = q = xx = xq = qq = dxx = dxq = dqq = before = square_before = 0.0
+        while day < last and stretch_of[day] == stretch:
+            paths += day_kept[day]
+            for path in range(starts[day], starts[day] + day_kept[day]):
                 code = codes[path]
                 if code < bins:
-                    held += 1.0
-                    total, square = total + means[0, stratum, code], square + means[1, stratum, code]
-            end += 1
-        if held > 1.0:
-            mean = total / held
-            usual = square / held - mean * mean
-            before = square_before = 0.0
-            many = -1.0
-            for path in range(starts[begin], starts[end - 1] + day_kept[end - 1]):
-                code = codes[path]
-                if code < bins:
-                    value = means[0, stratum, code] - mean
-                    own = means[1, stratum, code] - mean * (2.0 * means[0, stratum, code] - mean) - usual
-                    apart, square_apart = apart + value * value, square_apart + own * own
-                    if many >= 0.0:
-                        near, square_near = near + (value - before) ** 2, square_near + (own - square_before) ** 2
-                    before, square_before, many = value, own, many + 1.0
-            pairs += many
-        begin = end
-    return _ratio(near, apart, pairs), _ratio(square_near, square_apart, pairs)
+                    value, own = means[0, stratum, code], means[1, stratum, code]
+                    if size > 0.0:
+                        more, square_more = value - before, own - square_before
+                        dxx, dxq, dqq = dxx + more * more, dxq + more * square_more, dqq + square_more * square_more
+                    x, q, size = x + value, q + own, size + 1.0
+                    xx, xq, qq = xx + value * value, xq + value * own, qq + own * own
+                    before, square_before = value, own
+            day += 1
+        held, level, square = held + size, level + x, square + q
+        if size > 1.0:
+            # Squares are those around the mean: own - 2 mean value, but for what is the same for all.
+            twice = 2.0 * x / size
+            pairs, near, apart = pairs + size - 1.0, near + dxx, apart + xx - x * x / size
+            square_near += dqq - twice * (2.0 * dxq - twice * dxx)
+            square_apart += qq - twice * (2.0 * xq - twice * xx) - (q - twice * x) ** 2 / size
+    size = max(held, 1.0)
+    chances = _ratio(near, apart, pairs), _ratio(square_near, square_apart, pairs)
+    return paths, held / max(paths, 1.0), level / size, square / size, chances[0], chances[1]
 
 
 @compiled
 def _ratio(near: float, apart: float, pairs: float) -> float:
     """Chance against what is not, given squared differences of neighbours, squares of all, and how many there are."""
-    part = near / (2.0 * apart) if apart > 0.0 else 1.0
+    part = max(near / (2.0 * apart), 0.0) if apart > 0.0 else 1.0
     part = min((pairs * part + UNKNOWN) / (pairs + UNKNOWN), 1.0)
     return part / (1.0 - CHANCE * part)
 
@@ -161,7 +146,7 @@ def _read(
     square: float,
     anchor: float,
     shift: float,
-    usual: tuple[float, float, float, float],
+    usual: Floats,
     unit: float,
 ) -> tuple[float, float, float, float]:
     """Values of a stretch, their sum and sum of squares beyond the centre, and the step that these were rounded to.
@@ -222,12 +207,16 @@ def gathered(
         first, last = stretch_of[day[begin[slot]]], stretch_of[day[end[slot] - 1]]
         most += last - first + 1
     found, offset = np.zeros((most, _FACTS)), np.zeros(groups + 1, np.int64)
-    chance = np.full((starts.shape[0], 2), -1.0)  # of strata, once a stretch of theirs is cut
+    known = np.full((starts.shape[0], 6), -1.0)  # of strata, once one is met
     for group in range(groups):
         for slot in range(slots[group], slots[group + 1]):
-            usual = _usual(stratum[slot], day_offset, day_kept, path_start, codes, means, bins)
+            usual = known[stratum[slot]]
+            if usual[0] < 0.0:
+                usual[0], usual[1], usual[2], usual[3], usual[4], usual[5] = _usual(
+                    stratum[slot], day_offset, day_kept, path_start, stretch_of, codes, means, bins
+                )
             anchor = _anchor(stratum[slot], starts, ends, running)
-            last, first = -1, number
+            last = -1
             for each in range(begin[slot], end[slot]):
                 where, part = day[each], share[each]
                 if not (part > 0.0 and day_rows[where] > 0):
@@ -253,15 +242,6 @@ def gathered(
                         own[_INSIDE] += part
                         own[_INSIDE + 1] += part * value
                         own[_INSIDE + 2] += part * (value * value + tables[2, slot, code])
-            for each in range(first, number):
-                if _is_cut(found[each]):
-                    known = chance[stratum[slot]]
-                    if known[0] < 0.0:
-                        known[0], known[1] = _chance(
-                            stratum[slot], day_offset, day_kept, path_start, stretch_of, codes, means, bins
-                        )
-                    own = found[each]
-                    own[_CHANCE], own[_CHANCE + 1], own[_CHANCE + 2] = PRESENT, known[0], known[1]
         offset[group + 1] = number
     return found[:number], offset
 
@@ -284,7 +264,7 @@ def _begun(
     bins: int,
     centre: float,
     unit: float,
-    usual: tuple[float, float, float, float],
+    usual: Floats,
     anchor: tuple[float, bool, int],
 ) -> None:
     """What is known of one stretch, whatever of it is in scope."""
@@ -302,11 +282,13 @@ def _begun(
                 own[_PATHS] += 1.0
                 own[_PATHS + 1] += value
                 own[_PATHS + 2] += value * value + tables[2, slot, code]
+                own[_BLUR] += tables[2, slot, code]
     own[_BEGIN], own[_END], own[_ROWS], own[_KEPT], own[_SLOT] = first, last, rows, paths, slot
     shift = _shift(pattern, ordinal[first], anchor[2]) if anchor[1] else 0.0
     own[_WHOLE], own[_WHOLE + 1], own[_WHOLE + 2], own[_STEP] = _read(
         facts, stretch, rows, paths, held, level, square, anchor[0], shift, usual, unit
     )
+    own[_CHANCE], own[_CHANCE + 1], own[_CHANCE + 2] = PRESENT, usual[4], usual[5]
     if not anchor[1]:  # a constant is kept as it is
         own[_STEP] = 0.0
 
@@ -501,7 +483,7 @@ def errors(
                 continue
             chance = own[_CHANCE + 2] if statistic == influences.VARIANCE else own[_CHANCE + 1]
             known = (influence, spread, codes, path_start, day_kept, bins, usual)
-            total += _cut_square(own, whole, varies, chance, together[_edge(own)], *known)
+            total += _cut_square(own, whole, by, varies, chance, together[_edge(own)], *known)
             paths += own[_KEPT]
         for edge in range(_EDGES):
             trusted, alike, differs = together[edge]
@@ -529,6 +511,7 @@ def _mean_square(influence: Floats, spread: Floats, expected: Floats, tables: Fl
 def _cut_square(
     own: Floats,
     whole: float,
+    by: float,
     varies: float,
     chance: float,
     together: Floats,
@@ -542,35 +525,35 @@ def _cut_square(
 ) -> float:
     """The squared error of the part of a cut stretch that is in scope, given what all of its rows change.
 
-    How that varies from row to row is given where stretches tell it; below 0 where paths have to.
+    How that varies from row to row is given where stretches tell it, `by` times the value then; below 0 where paths
+    have to tell.
     To `together` is added what those cut alike share: how far their paths are trusted, by how much all are off if what
     they have in common is, and that times how much stretches differ.
     """
     slot, first, last = int(own[_SLOT]), int(own[_BEGIN]), int(own[_END])
-    size = total = square = noise = 0.0
-    for where in range(first, last):
-        for path in range(path_start[where], path_start[where] + day_kept[where]):
-            code = codes[path]
-            value = influence[slot, code] if code < bins else 0.0
-            noise += spread[slot, code] if code < bins else 0.0
-            total, square, size = total + value, square + value * value, size + 1.0
-    covered = own[_ROWS_IN] / own[_ROWS]
-    doubt = influences.DOUBT
-    apart = varies
+    covered, size = own[_ROWS_IN] / own[_ROWS], own[_KEPT]
+    apart, blur, total = varies, own[_BLUR] * by * by, 0.0
     if varies < 0.0:
+        square = blur = 0.0
+        for where in range(first, last):
+            for path in range(path_start[where], path_start[where] + day_kept[where]):
+                code = codes[path]
+                if code < bins:
+                    value = influence[slot, code]
+                    total, square, blur = total + value, square + value * value, blur + spread[slot, code]
+        doubt = influences.DOUBT
         apart = (max(square - total * total / max(size, 1.0), 0.0) + doubt * usual) / (max(size - 1.0, 0.0) + doubt)
-    noise = noise / size if size > 0.0 else 0.0
     rest, unknown = own[_ROWS] - own[_KEPT], max(own[_ROWS_IN] - own[_KEPT_IN], 0.0)
-    found = influences.RUNS * noise * covered * (1.0 - covered) * own[_KEPT]
+    found = influences.RUNS * blur * covered * (1.0 - covered)
     if unknown > 0.0:
         part = unknown / max(rest, unknown)
         differs = apart / (1.0 + CHANCE * chance)  # as the ratio of neighbours has it
         found += unknown * (1.0 - part) * chance * differs  # by chance, rows in scope are not as the others are
-        by, trust = unknown * (1.0 - part), _trust(_leaning(own, 1)[1], chance)
-        found += by * by * (1.0 - trust) * differs
+        reach, trust = unknown * (1.0 - part), _trust(_leaning(own, 1)[1], chance)
+        found += reach * reach * (1.0 - trust) * differs
         together[0] += trust
-        together[1] += by * (1.0 - trust)
-        together[2] += by * (1.0 - trust) * differs
+        together[1] += reach * (1.0 - trust)
+        together[2] += reach * (1.0 - trust) * differs
         if varies < 0.0:
             beyond = whole - total - (rest * total / size if size > 0.0 else 0.0)
             found += part * (1.0 - part) * beyond * beyond / FEW
