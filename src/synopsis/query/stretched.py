@@ -395,7 +395,7 @@ def _shared(
     leaning, paths = _leaning(own, moment)
     alike = common[_edge(own), moment]
     leaning = alike + _trust(paths, own[_CHANCE + moment]) * (leaning - alike)
-    return inside + unknown * ((whole - known) / rest + max(1.0 - unknown / rest, 0.0) * leaning)
+    return float(inside + unknown * ((whole - known) / rest + max(1.0 - unknown / rest, 0.0) * leaning))
 
 
 @compiled
@@ -446,8 +446,9 @@ def errors(
 ) -> Floats:
     """Groups: half of the interval at 95% of a statistic (`influences.AVERAGE`, `TOTAL` or `VARIANCE`).
 
-    Rows of cut stretches that have no path differ from each other as neighbouring paths do; they lean as paths in scope
-    do, which is not known well; and what is kept of stretches is rounded. Cost: a pass over the paths of cut stretches.
+    Rows of cut stretches that have no path differ by chance; they lean as paths in scope do, which is not known well,
+    and what all that are cut alike have in common adds up; and what is kept of stretches is rounded. Cost: proportional
+    to the stretches; of variances, to the paths of cut ones.
     """
     influence, spread, _ = influences._by_bin(statistic, 0.0, np.empty((0, 0)), tables, count, average, variance, slots)
     bins, groups = influence.shape[1], offset.size - 1
@@ -482,8 +483,8 @@ def errors(
             if covered >= 1.0 - 1e-9 or not own[_WHOLE] > 0.0:
                 continue
             chance = own[_CHANCE + 2] if statistic == influences.VARIANCE else own[_CHANCE + 1]
-            known = (influence, spread, codes, path_start, day_kept, bins, usual)
-            total += _cut_square(own, whole, by, varies, chance, together[_edge(own)], *known)
+            of_paths = (influence, spread, codes, path_start, day_kept, bins, usual)
+            total += _cut_square(own, whole, by, varies, chance, together[_edge(own)], *of_paths)
             paths += own[_KEPT]
         for edge in range(_EDGES):
             trusted, alike, differs = together[edge]
