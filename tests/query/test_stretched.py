@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.query.plain import stretched as plain
 
 from synopsis.query import stretched
 from synopsis.query.covers import Covers
@@ -118,3 +119,71 @@ def test_parts_of_a_cut_stretch_add_up_to_it():
 def test_days_are_counted_from_before_1970_on():
     nowhere, days = np.zeros(4, np.int64), np.array([-11, -10, -1, 0])
     assert stretches.offsets(nowhere, nowhere, days, 10).tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("feature", [0, 1])
+def test_numbers_of_cut_stretches_are_those_of_numpy(feature):
+    random = np.random.default_rng(11)
+    for _ in range(20):
+        first, days = random.integers(0, 55), random.integers(1, 30)
+        share = np.where((STRATA.day >= first) & (STRATA.day < first + days), 1.0, 0.0)
+        share *= np.isin(STRATA.day_place, random.choice(PLACES, random.integers(1, PLACES + 1), replace=False))
+        share[STRATA.day == first] *= random.choice([1.0, 0.3])
+        sample = sample_of(share)
+        told = sample.stretched(feature, sample.measured(feature, EVERYWHERE))
+        wanted = plain.numbers(told._found[0], told._centre)
+        assert np.allclose([each[0] for each in told.numbers], wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("feature", [0, 1])
+def test_chance_is_what_numpy_makes_of_neighbouring_paths(feature):
+    sample = sample_of(np.where(STRATA.day < 33, 1.0, 0.0))
+    found, _ = sample.stretched(feature, sample.measured(feature, EVERYWHERE))._found
+    axis = stretches.running(SCALES, STRATA.stretching)[feature]
+    starts, ends, codes = STRATA.starts[feature], STRATA.ends[feature], STRATA.codes[feature]
+    day = np.repeat(np.arange(STRATA.day.size), STRATA.day_kept)
+    stratum = np.repeat(np.arange(len(STRATA)), np.diff(STRATA.path_offset))
+    for each in range(len(STRATA)):
+        held = (stratum == each) & (codes < STRATA.bins)
+        begin, end = starts[each][codes[held]].astype(int), ends[each][codes[held]].astype(int)
+        level, square = (axis[1:, end] - axis[1:, begin]) / (axis[0, end] - axis[0, begin])
+        wanted = plain.chances(level, square, np.searchsorted(STRATA.stretch_offset, day[held], side="right"))
+        told = found[found[:, 6] == each][:, stretched._CHANCE + 1 : stretched._CHANCE + 3]
+        assert np.allclose(told, wanted, rtol=1e-6)
+
+
+def test_a_part_has_no_more_squares_than_the_whole_whatever_bins_say():
+    found = np.zeros((1, stretched._FACTS))
+    found[0, 2:6] = 100.0, 10.0, 50.0, 5.0  # rows and paths, all and in scope
+    found[0, stretched._WHOLE : stretched._WHOLE + 3] = 100.0, 0.0, 100.0
+    found[0, stretched._PATHS : stretched._PATHS + 3] = 10.0, 0.0, 9_000.0  # a bin that reaches far beyond the values
+    found[0, stretched._INSIDE : stretched._INSIDE + 3] = 5.0, 0.0, 8_995.0
+    found[0, stretched._CHANCE : stretched._CHANCE + 3] = 1.0
+    count, _, variance = stretched.numbers(found, np.array([0, 1]), 0.0)
+    assert count[0] == 50.0
+    assert variance[0] == 2.0
+
+
+def test_paths_that_differ_by_chance_alone_are_not_followed():
+    random = np.random.default_rng(3)
+    noise, slow = random.normal(0, 1, 400), np.repeat(random.normal(0, 1, 40), 10) + random.normal(0, 0.1, 400)
+    by_chance, by_weather = (plain.chances(each, each**2, np.arange(400) // 50)[0] for each in (noise, slow))
+    assert by_chance > 4.0
+    assert by_weather < 0.5
+
+
+def test_what_all_stretches_have_in_common_is_off_in_all_of_them():
+    one = np.zeros(stretched._FACTS)
+    one[2:6] = 100.0, 10.0, 50.0, 5.0
+    one[stretched._WHOLE : stretched._WHOLE + 3] = 100.0, 0.0, 100.0
+    one[stretched._PATHS : stretched._PATHS + 3] = 10.0, 0.0, 10.0
+    one[stretched._INSIDE : stretched._INSIDE + 3] = 5.0, 0.0, 5.0
+    one[stretched._CHANCE : stretched._CHANCE + 3] = 8.0
+    halves = []
+    for many in (1, 100):
+        found = np.tile(one, (many, 1))
+        nothing, none = np.zeros(0, np.int64), np.zeros(0)
+        about = (np.zeros(0, np.uint8), np.zeros((4, 1, 1)), *(np.array([each]) for each in (50.0 * many, 0.0, 1.0)))
+        days = (np.zeros((1, 1)), nothing, nothing, nothing, none, *([np.zeros(1, np.int64)] * 2), np.array([0, 1]))
+        halves.append(stretched.errors(0, found, np.array([0, many]), 0.0, *about, *days)[0])
+    assert halves[1] > 1.2 * halves[0] / 10.0  # a hundred that were independent would be off by a tenth

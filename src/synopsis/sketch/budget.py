@@ -113,7 +113,7 @@ class Cost:
         """
         weight = 1.0 / (1.0 + _CONDITIONS * _together(probe))
         number = {days: _stretches_of(probe, days) for days in stretches.LENGTHS}
-        least = self._in_stretches(probe, _MEASURED)
+        least = self._in_stretches(probe, _MEASURED, self.affordable(memory))
 
         def loss(days: float, cost: Cost) -> float:
             kept = min(cost.affordable(memory), _ALL)
@@ -122,15 +122,16 @@ class Cost:
         size = least.stretches / max(number[_MEASURED], 1)
         likely = {days: loss(days, replace(self, stretches=size * many)) for days, many in number.items()}
         best = min(likely, key=lambda days: likely[days])
-        found = least if best == _MEASURED else self._in_stretches(probe, best)
+        found = self._in_stretches(probe, best, replace(self, stretches=size * number[best]).affordable(memory))
         # Bins that places share tell nothing of one of them.
         without = _SEASON if self.layout.region_bits is None else max(float(np.ptp(probe.local_us) / DAY_US), _SEASON)
         return found if loss(best, found) < loss(without, self) else self
 
-    def _in_stretches(self, probe: Probe, days: int) -> Cost:
-        """The same with stretches of so many days."""
+    def _in_stretches(self, probe: Probe, days: int, kept: float) -> Cost:
+        """The same with stretches of so many days, as they are with this share of the paths: these foretell them."""
         layout = replace(self.layout, stretching=Stretching.of(self.scales, days))
-        return replace(self, layout=layout, stretches=_cost(probe, layout, self.contexts).stretches)
+        measured = _cost(probe, replace(layout, kept=kept), self.contexts)
+        return replace(self, layout=layout, stretches=measured.stretches)
 
 
 def chosen(
