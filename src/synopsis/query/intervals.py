@@ -14,10 +14,6 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
 
-#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
-#: other feature's bin, too.
-UNSEEN = 2.0
-
 
 @compiled
 def average(
@@ -145,7 +141,11 @@ def correlated(covariance: Floats, square: Floats, other: Floats) -> Floats:
 def correlation(
     middle: Floats, half: Floats, within: Floats, beyond: Floats, square: Floats, other: Floats, slots: Integers
 ) -> tuple[Floats, Floats]:
-    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN)."""
+    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN).
+
+    Values taken to be the means of their bins vary together less than they do, by the part of either variance that lies
+    within bins: where they go together in a straight line, the correlation lacks so much.
+    """
     low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
     for group in range(middle.size):
         r = middle[group]
@@ -153,7 +153,7 @@ def correlation(
             if slots[group + 1] > slots[group]:
                 low[group], high[group] = -1.0, 1.0
             continue
-        unseen = UNSEEN * np.sqrt(within[group] * beyond[group]) / np.sqrt(square[group] * other[group])
+        unseen = within[group] / square[group] + beyond[group] / other[group]
         wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
         least = np.tanh(turned - wide) + min(r, 0.0) * unseen
         most = np.tanh(turned + wide) + max(r, 0.0) * unseen
