@@ -304,7 +304,7 @@ class Estimates:
         low, high = -most, most
         if pair.told:
             half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
-            unseen, heard = pair.covariance * pair.unseen, self._heard
+            unseen, heard = pair.unseen, self._heard
             low = np.where(heard, pair.covariance - half + np.fmin(unseen, 0.0), low)
             high = np.where(heard, pair.covariance + half + np.fmax(unseen, 0.0), high)
         known = pair.total > 0
@@ -327,9 +327,11 @@ class _Pair(NamedTuple):
 
     @property
     def unseen(self) -> Floats:
-        """What a covariance lacks because values are taken to be the means of their bins, in parts of itself."""
+        """What the covariance lacks because values are taken to be the means of their bins."""
+        most = np.maximum(np.sqrt(self.square * self.other) - np.abs(self.covariance), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.square * self.other > 0.0, self.within / self.square + self.beyond / self.other, 0.0)
+            seen = (1.0 - self.within / self.square) * (1.0 - self.beyond / self.other)
+        return np.asarray(np.clip(self.covariance * (1.0 / np.fmax(seen, intervals.SEEN) - 1.0), -most, most))
 
     @property
     def correlation(self) -> Floats:

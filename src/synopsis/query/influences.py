@@ -39,6 +39,9 @@ HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 TOGETHER = 0.4
 
+#: Of products of two features, whose sides nothing foretells, so much of that.
+PAIRED = 0.5
+
 #: Rows that satisfy a condition lie on one side of the bins of what is asked about, and of the bins that it cuts: what
 #: the former foretell is so many times as much.
 SIDES = 2.0
@@ -48,6 +51,9 @@ LUMPS = 0.5
 
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 TAILS = 1.4
+
+#: Correlations, in which the same tails stand above and below, by less.
+CORRELATED = 1.15
 
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
@@ -601,7 +607,7 @@ def of_pair(
 ) -> Floats:
     """Half of the interval at 95% of correlations, or of covariances where these are NaN, given what was `paired`."""
     influence, noise, by_place = np.zeros(alive.size), np.zeros(alive.size), np.zeros(_places(place))
-    half = np.full(slots.size - 1, np.nan)
+    half, aside = np.full(slots.size - 1, np.nan), np.zeros(alive.size)
     for group in range(slots.size - 1):
         r, total, covariance = correlation[group], found[0, group], found[1, group]
         one, two = found[2, group], found[3, group]
@@ -610,23 +616,31 @@ def of_pair(
         middle = (average_x[group], average_y[group], found[6, group], found[7, group])
         # Parts of one, for a product takes a fraction of what a quotient does.
         each, of_x, of_y, of_xx, of_yy = 1.0 / total, 1.0 / np.sqrt(one), 1.0 / np.sqrt(two), 1.0 / one, 1.0 / two
+        squares = reaching = reaching_both = 0.0
         for path in range(live[group], live[group + 1]):
             present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
+            own = reach[alive[path]] * held[path] * held[path]
+            reaching += own
             if not present:
                 continue
+            reaching_both, squares = reaching_both + own, squares + (weight[path] * held[path]) ** 2
             if np.isnan(r):
                 influence[path] = TAILS * (x * y - covariance) * each
                 noise[path] = (vx * y * y + vy * x * x + vx * vy) * (each * each)
             else:
                 x, y, vx, vy = x * of_x, y * of_y, vx * of_xx, vy * of_yy
-                influence[path] = (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
+                influence[path] = CORRELATED * (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
                 noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * (each * each)
+            aside[path] = PAIRED * PAIRED * noise[path]
         usual = one * two / total**2 if np.isnan(r) else (1.0 - r * r) ** 2 / total**2
+        # Only paths that have both features tell anything.
+        usual *= reaching_both / reaching if reaching > 0.0 else 1.0
+        tell = min(total * total / squares, worth[group])
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
-        own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
+        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place)
         square, chosen = _square(
-            influence, noise, noise, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group
+            influence, noise, aside, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group
         )
-        half[group] = _half(square, chosen, freedom, worth[group])
+        half[group] = _half(square, chosen, freedom, tell)
     return half

@@ -14,6 +14,9 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
 
+#: Of a covariance bins tell so much at least: beyond that nothing can be said from it.
+SEEN = 1e-3
+
 
 @compiled
 def average(
@@ -143,8 +146,8 @@ def correlation(
 ) -> tuple[Floats, Floats]:
     """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN).
 
-    Values taken to be the means of their bins vary together less than they do, by the part of either variance that lies
-    within bins: where they go together in a straight line, the correlation lacks so much.
+    Values taken to be the means of their bins vary together less than they do: where they go together in a straight
+    line, by what either variance has within bins.
     """
     low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
     for group in range(middle.size):
@@ -153,7 +156,8 @@ def correlation(
             if slots[group + 1] > slots[group]:
                 low[group], high[group] = -1.0, 1.0
             continue
-        unseen = within[group] / square[group] + beyond[group] / other[group]
+        seen = (1.0 - within[group] / square[group]) * (1.0 - beyond[group] / other[group])
+        unseen = 1.0 / max(seen, SEEN) - 1.0
         wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
         least = np.tanh(turned - wide) + min(r, 0.0) * unseen
         most = np.tanh(turned + wide) + max(r, 0.0) * unseen

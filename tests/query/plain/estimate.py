@@ -22,7 +22,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 from tests.query.plain.bins import LUMPS, Bins
-from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within, worth
+from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within
+from tests.query.plain.inference import worth as worth_of
 from tests.query.plain.mixtures import ROUNDING, Mixture, interpolated, mixed
 
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
@@ -56,12 +57,18 @@ _HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 _TOGETHER = 0.4
 
+#: Of products of two features, whose sides nothing foretells, so much of that.
+_PAIRED = 0.5
+
 #: Rows that satisfy a condition lie on one side of the bins of what is asked about, and of the bins that it cuts: what
 #: the former foretell is so many times as much.
 _SIDES = 2.0
 
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 _TAILS = 1.4
+
+#: Correlations, in which the same tails stand above and below, by less.
+_CORRELATED = 1.15
 
 
 class _Paths(NamedTuple):
@@ -284,7 +291,7 @@ class Estimates:
     @cached_property
     def _worth(self) -> float:
         """How many live paths of equal weight would tell as much."""
-        return worth(self._mass)
+        return worth_of(self._mass)
 
     @cached_property
     def _joint(self) -> tuple[Floats, Floats]:
@@ -653,12 +660,14 @@ class Estimates:
         is_rank: bool = False,
         is_settled: bool = False,
         aside: Floats | None = None,
+        present: NDArray[np.bool_] | Floats | None = None,
     ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
         `noise` is the variance of that within its bins, `usual` its mean square without the condition. `luck` is the
         influence of all paths of the strata, where their luck was taken out of the statistic; `leant` the squared error
-        if all rows of a fine bin in a stratum had one value; `aside` is the noise of which no side is foretold.
+        if all rows of a fine bin in a stratum had one value; `aside` is the noise of which no side is foretold. Live
+        paths that are not `present` tell nothing.
         """
         paths, held = self._live
         mean = held * influence
@@ -670,6 +679,8 @@ class Estimates:
             chosen, freedom = differing(self._luck_reach, luck)
             uncovered = 1.0 - self._covered
             reach = reach * uncovered.take(paths.stratum)
+        if present is not None:
+            worth, reach = min(worth_of(self._mass * present), worth), reach * present
         chosen = (worth * chosen + _DOUBT * usual * dot(reach, held * held)) / (worth + _DOUBT)
         alive = None if paths is self._paths else self._alive
         together = 0.0
@@ -696,9 +707,12 @@ class Estimates:
         x, y = pair.x / math.sqrt(pair.square), pair.y / math.sqrt(pair.other)
         vx = _padded(self.of(one).noise).take(self._live_key(one)) / pair.square
         vy = _padded(self.of(two).noise).take(self._live_key(two)) / pair.other
-        influence = (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
+        influence = _CORRELATED * (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
         noise = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * pair.present / pair.total**2
-        half = self._half(influence, noise, (1.0 - r * r) ** 2 / pair.total**2) / max(1.0 - r * r, 1e-3)
+        half = self._half(
+            influence, noise, (1.0 - r * r) ** 2 / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
+        )
+        half /= max(1.0 - r * r, 1e-3)
         middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), r * pair.unseen
         low, high = math.tanh(middle - half) + min(unseen, 0.0), math.tanh(middle + half) + max(unseen, 0.0)
         return within(r, max(low, -1.0), min(high, 1.0))
@@ -717,10 +731,13 @@ class Estimates:
         x, y = pair.x, pair.y
         influence = _TAILS * (x * y - pair.covariance) * pair.present / pair.total
         noise = (vx * y * y + vy * x * x + vx * vy) * pair.present / pair.total**2
-        half = self._half(influence, noise, pair.square * pair.other / pair.total**2)
+        half = self._half(
+            influence, noise, pair.square * pair.other / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
+        )
         low, high = pair.covariance - half, pair.covariance + half
         if not math.isnan(r):
-            unseen = pair.covariance * pair.unseen
+            most = max(math.sqrt(pair.square * pair.other) - abs(pair.covariance), 0.0)
+            unseen = min(max(pair.covariance * pair.unseen, -most), most)
             low, high = low + min(unseen, 0.0), high + max(unseen, 0.0)
         return within(pair.covariance, low, high)
 
@@ -746,7 +763,7 @@ class _Pair(NamedTuple):
     @property
     def unseen(self) -> float:
         """What a covariance lacks because values are taken to be the means of their bins, in parts of itself."""
-        return self.within / self.square + self.beyond / self.other
+        return 1.0 / max((1.0 - self.within / self.square) * (1.0 - self.beyond / self.other), 1e-3) - 1.0
 
     @property
     def correlation(self) -> float:
