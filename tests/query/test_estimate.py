@@ -7,6 +7,7 @@ from tests.query.single import single
 from synopsis.query.bins import _highest_step, _lowest_step
 from synopsis.query.covers import Covers
 from synopsis.query.inference import student
+from synopsis.query.mixtures import around, mixed
 from synopsis.query.predicates import EVERYTHING, And, Between, IsNull, Not, Or, positive
 from synopsis.query.sampled import Sample
 from synopsis.sketch.scales import Scales
@@ -315,6 +316,52 @@ def test_more_paths_make_narrower_intervals():
     for name, (_, (low, high)) in answers(many).items():
         wide = answers(few)[name][1]
         assert high - low < wide[1] - wide[0], name
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("condition", [EVERYTHING, between(2, 8.0, 12.0)])
+def test_intervals_of_quantiles_end_on_the_grid(condition, share):
+    low, high = estimates(condition, share=0.1).of(0).quantile_p95(share)
+    for end in (low, high):
+        assert end * 10 == pytest.approx(round(end * 10), abs=1e-6)
+
+
+def test_a_quantile_whose_rank_stays_within_one_value_has_an_interval_of_that_value():
+    rain = estimates(between(2, 8.0, 12.0), share=0.1).of(1)  # four of five rows are 0
+    assert rain.quantile_p95(0.5) == (0.0, 0.0)
+    low, high = rain.quantile_p95(0.8)
+    assert low == 0.0 < high
+
+
+def test_what_one_end_of_a_quantiles_interval_leaves_over_the_other_need_not_have():
+    # A rank within one value, 1.8 errors from its upper end and far from its lower one: 96% of the probability.
+    ends, reached, slope, offset = mixed(np.array([0.0]), np.array([10.0]), np.array([10.0]), np.array([0, 1]))
+    axis = (np.linspace(0.0, 10.0, 11), np.arange(10) - 0.5, np.arange(10) + 0.5, 1.0)
+
+    def found(place, error):
+        half, none = np.array([1.959964 * error]), np.zeros(1)
+        own = (np.array([place]), np.array([np.floor(place)]), np.array([True]), none, none)
+        low, high = around(ends, reached, slope, offset, *axis, place / 10, half, none, *own)
+        return low[0], high[0]
+
+    assert found(4.82, 0.01) == (4, 4)
+    assert found(4.85, 0.01) == (4, 5)  # 1.5 errors: 93%
+    assert found(4.5, 0.026) == (3, 4)  # 1.92 errors on either side: 94.5%, and 97.3% with one value more
+    assert found(4.5, 0.025) == (4, 4)  # 2 errors: 95.4%
+
+
+def test_correlations_reach_to_what_bins_hide():
+    random, size = np.random.default_rng(5), 40_000
+    shared = random.normal(size=size)
+    values = np.stack((shared + 0.3 * random.normal(size=size), shared + 0.3 * random.normal(size=size)))
+    scales, none = Scales.fit(values), np.zeros(size, np.int64)
+    strata = fitted(scales, none, none, none, scales.codes(values), np.ones(size, bool), 4)
+    found = single(Sample(strata, scales, (0, 1), Covers.whole(np.ones(1))), positive(EVERYTHING))
+    true, (low, high) = np.corrcoef(values)[0, 1], found.correlation_p95(0, 1)
+    assert found.correlation(0, 1) < true - 0.02  # means of four bins vary together less than values do
+    assert low <= true <= high
+    true, (low, high) = np.cov(values, bias=True)[0, 1], found.covariance_p95(0, 1)
+    assert low <= true <= high
 
 
 def test_students_quantiles_are_near_the_printed_ones():

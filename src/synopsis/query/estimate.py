@@ -304,10 +304,9 @@ class Estimates:
         low, high = -most, most
         if pair.told:
             half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
-            unseen = intervals.UNSEEN * pair.unseen
-            heard = self._heard
-            low = np.where(heard, pair.covariance - half + np.fmin(r, 0.0) * unseen, low)
-            high = np.where(heard, pair.covariance + half + np.fmax(r, 0.0) * unseen, high)
+            unseen, heard = pair.unseen, self._heard
+            low = np.where(heard, pair.covariance - half + np.fmin(unseen, 0.0), low)
+            high = np.where(heard, pair.covariance + half + np.fmax(unseen, 0.0), high)
         known = pair.total > 0
         low, high = np.minimum(low, pair.covariance), np.maximum(high, pair.covariance)
         return np.where(known, low, np.nan), np.where(known, high, np.nan)
@@ -328,8 +327,11 @@ class _Pair(NamedTuple):
 
     @property
     def unseen(self) -> Floats:
-        """The most that they may vary together within their bins, which paths do not tell."""
-        return np.sqrt(self.within * self.beyond)
+        """What the covariance lacks because values are taken to be the means of their bins."""
+        most = np.maximum(np.sqrt(self.square * self.other) - np.abs(self.covariance), 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            seen = (1.0 - self.within / self.square) * (1.0 - self.beyond / self.other)
+        return np.asarray(np.clip(self.covariance * (1.0 / np.fmax(seen, intervals.SEEN) - 1.0), -most, most))
 
     @property
     def correlation(self) -> Floats:

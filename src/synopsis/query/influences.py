@@ -25,7 +25,10 @@ APART = 0.25
 
 #: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
 #: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
-FORM, FORM_OF_ALL = 0.02, 0.001
+FORM, FORM_OF_ALL = 0.02, 0.0003
+
+#: Of a rank it is so much less: quantiles are asked for where rows are many, so that bins are narrow.
+RANKS = 0.5
 
 #: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
 LEAN = 0.05
@@ -36,11 +39,21 @@ HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 TOGETHER = 0.4
 
+#: Of products of two features, whose sides nothing foretells, so much of that.
+PAIRED = 0.5
+
+#: Rows that satisfy a condition lie on one side of the bins of what is asked about, and of the bins that it cuts: what
+#: the former foretell is so many times as much.
+SIDES = 2.0
+
 #: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
 LUMPS = 0.5
 
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 TAILS = 1.4
+
+#: Correlations, in which the same tails stand above and below, by less.
+CORRELATED = 1.15
 
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
@@ -132,6 +145,7 @@ def _places(place: Positions) -> int:
 def _square(
     influence: Floats,
     noise: Floats,
+    aside: Floats,
     usual: float,
     chosen: float,
     reach: Floats,
@@ -154,7 +168,8 @@ def _square(
     """The squared error of a statistic, and the part of it that comes from the choice of paths.
 
     `chosen` is that part as paths alone tell, `usual` the mean square of influences without the condition. Live paths
-    from `begin` to `end` are those of the group. Of a rank a bin has rows on either side, whatever the condition.
+    from `begin` to `end` are those of the group. `aside` is the part of the noise of which no side is foretold. Of a
+    rank a bin has rows on either side, whatever the condition.
     """
     reaching = both = apart = in_bins = hours = hours_square = 0.0
     up = down = all_up = all_down = formed = 0.0
@@ -188,14 +203,15 @@ def _square(
             hours, hours_square = hours + size, hours_square + size * (mean * mean)
         if once.size and once[each] != 0.0:  # of most paths it is settled
             both += weight[each] * (twice[each] * influence[each])
-            apart += weight[each] * (once[each] * np.sqrt(noise[each]))
+            apart += weight[each] * (once[each] * np.sqrt(aside[each]))
         for cut in range(moved.size):
             moved[cut] += lumps[cut, each] * influence[each]
     chosen = (worth * chosen + DOUBT * usual * reaching) / (worth + DOUBT)
     square = chosen + RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
     square += (TOGETHER * (abs(both) + apart)) ** 2
     formed, all_up, all_down = formed + up * up + down * down, all_up + up, all_down + down
-    square += FORM * formed + FORM_OF_ALL * ((all_up - all_down) * (all_up - all_down))
+    form = FORM * formed + FORM_OF_ALL * ((all_up - all_down) * (all_up - all_down))
+    square += RANKS * form if is_rank else form
     for each in range(by_place.size):
         square += APART * (by_place[each] * by_place[each])
     for cut in range(moved.size):
@@ -243,8 +259,21 @@ def _by_bin(
 
 
 @compiled
+def _aside(statistic: int, tables: Floats, count: Floats, slots: Integers) -> Floats:
+    """Bins: the part of a variance within them of which `_sided` does not tell the side: of squares in their bin."""
+    found = np.zeros(tables.shape[1:])
+    for group in range(slots.size - 1 if statistic == VARIANCE else 0):
+        for slot in range(slots[group], slots[group + 1]):
+            for each in range(tables.shape[2]):
+                own = tables[2, slot, each] / count[group]
+                found[slot, each] = 2 * own * own
+    return found
+
+
+@compiled
 def _sided(
     statistic: int,
+    left: Floats,
     tables: Floats,
     expected: Floats,
     mass: Floats,
@@ -253,10 +282,11 @@ def _sided(
     begin: int,
     end: int,
 ) -> float:
-    """By how much a mean, sum or variance is off because rows that satisfy a condition lie on one side of their bins.
+    """By how much a statistic is off because rows that satisfy a condition lie on one side of their bins.
 
     What part of a bin's rows is selected changes from bin to bin, so it does within them: taken to be a straight line
-    over ranks. Those selected are moved by one deviation of their bin at most, and so are the others.
+    over ranks. Those selected are moved by one deviation of their bin at most, and so are the others. Of a rank it is
+    how many of them are left of it in the bin.
     """
     bins, found = mass.shape[1], 0.0
     rows, selected, shift = np.zeros(bins), np.zeros(bins), np.zeros(bins)
@@ -264,6 +294,9 @@ def _sided(
         for each in range(bins):
             own = expected[slot, each] * tables[0, slot, each]
             rows[each], selected[each] = rows[each] + own, selected[each] + mass[slot, each]
+            if statistic == QUANTILE:
+                shift[each] += own * np.sqrt(3.0) * (left[slot, each] * (1.0 - left[slot, each]))
+                continue
             by = own * np.sqrt(tables[2, slot, each])
             shift[each] += by * (2.0 * (tables[1, slot, each] - average)) if statistic == VARIANCE else by
     before = -1
@@ -279,8 +312,11 @@ def _sided(
             rate = selected[each] / rows[each]
             slope = (selected[high] / rows[high] - selected[low] / rows[low]) / distance
             most = max(min(rate, 1.0 - rate), 0.0)
+            if statistic == QUANTILE:  # there a line that falls to nothing is as far as it goes
+                most /= np.sqrt(3.0)
             found += min(max(slope * rows[each] / np.sqrt(12.0), -most), most) * shift[each]
         before = each
+    found *= SIDES
     return found if statistic == TOTAL else found / count
 
 
@@ -326,13 +362,16 @@ def of_numbers(
     the condition.
     """
     influences, noises, leaning = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
+    asides = _aside(statistic, tables, count, slots)
     bins, groups = influences.shape[1], slots.size - 1
     half, skews = np.zeros(groups), np.zeros(groups)
     influence, noise, by_place = np.zeros(column.size), np.zeros(column.size), np.zeros(_places(place))
+    aside = np.zeros(column.size)
     for path in range(column.size):
         code = codes[column[path]]
         if code < bins:
             influence[path], noise[path] = influences[stratum[path], code], noises[stratum[path], code]
+            aside[path] = asides[stratum[path], code]
     left_of = np.zeros((tables.shape[1] if untouched.size else 0, bins + 1))  # absent ones change nothing
     for slot in range(left_of.shape[0]):
         for each in range(bins):
@@ -357,12 +396,12 @@ def of_numbers(
         else:
             ends = (paths[group], paths[group + 1])
             found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
-            if once.size and statistic != QUANTILE:
+            if once.size:
                 of_slots = (slots[group], slots[group + 1])
-                skew = _sided(statistic, tables, expected, mass, count[group], average[group], *of_slots)
+                skew = _sided(statistic, left, tables, expected, mass, count[group], average[group], *of_slots)
         own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
         of_group = (statistic, live[group], live[group + 1])
-        square, chosen = _square(influence, noise, usual, found, reach, uncovered, *own_paths, *of_group)
+        square, chosen = _square(influence, noise, aside, usual, found, reach, uncovered, *own_paths, *of_group)
         half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, worth[group]), skew
     return half, skews
 
@@ -568,7 +607,7 @@ def of_pair(
 ) -> Floats:
     """Half of the interval at 95% of correlations, or of covariances where these are NaN, given what was `paired`."""
     influence, noise, by_place = np.zeros(alive.size), np.zeros(alive.size), np.zeros(_places(place))
-    half = np.full(slots.size - 1, np.nan)
+    half, aside = np.full(slots.size - 1, np.nan), np.zeros(alive.size)
     for group in range(slots.size - 1):
         r, total, covariance = correlation[group], found[0, group], found[1, group]
         one, two = found[2, group], found[3, group]
@@ -577,21 +616,31 @@ def of_pair(
         middle = (average_x[group], average_y[group], found[6, group], found[7, group])
         # Parts of one, for a product takes a fraction of what a quotient does.
         each, of_x, of_y, of_xx, of_yy = 1.0 / total, 1.0 / np.sqrt(one), 1.0 / np.sqrt(two), 1.0 / one, 1.0 / two
+        squares = reaching = reaching_both = 0.0
         for path in range(live[group], live[group + 1]):
             present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
+            own = reach[alive[path]] * held[path] * held[path]
+            reaching += own
             if not present:
                 continue
+            reaching_both, squares = reaching_both + own, squares + (weight[path] * held[path]) ** 2
             if np.isnan(r):
                 influence[path] = TAILS * (x * y - covariance) * each
                 noise[path] = (vx * y * y + vy * x * x + vx * vy) * (each * each)
             else:
                 x, y, vx, vy = x * of_x, y * of_y, vx * of_xx, vy * of_yy
-                influence[path] = (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
+                influence[path] = CORRELATED * (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
                 noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * (each * each)
+            aside[path] = PAIRED * PAIRED * noise[path]
         usual = one * two / total**2 if np.isnan(r) else (1.0 - r * r) ** 2 / total**2
+        # Only paths that have both features tell anything.
+        usual *= reaching_both / reaching if reaching > 0.0 else 1.0
+        tell = min(total * total / squares, worth[group])
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
-        own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
-        square, chosen = _square(influence, noise, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group)
-        half[group] = _half(square, chosen, freedom, worth[group])
+        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place)
+        square, chosen = _square(
+            influence, noise, aside, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group
+        )
+        half[group] = _half(square, chosen, freedom, tell)
     return half

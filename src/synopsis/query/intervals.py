@@ -14,9 +14,8 @@ from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
 
-#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
-#: other feature's bin, too.
-UNSEEN = 2.0
+#: Of a covariance bins tell so much at least: beyond that nothing can be said from it.
+SEEN = 1e-3
 
 
 @compiled
@@ -145,7 +144,11 @@ def correlated(covariance: Floats, square: Floats, other: Floats) -> Floats:
 def correlation(
     middle: Floats, half: Floats, within: Floats, beyond: Floats, square: Floats, other: Floats, slots: Integers
 ) -> tuple[Floats, Floats]:
-    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN)."""
+    """Of correlations, by Fisher's transformation; anything where no path tells (`half` is empty, or NaN).
+
+    Values taken to be the means of their bins vary together less than they do: where they go together in a straight
+    line, by what either variance has within bins.
+    """
     low, high = np.full(middle.size, np.nan), np.full(middle.size, np.nan)
     for group in range(middle.size):
         r = middle[group]
@@ -153,7 +156,8 @@ def correlation(
             if slots[group + 1] > slots[group]:
                 low[group], high[group] = -1.0, 1.0
             continue
-        unseen = UNSEEN * np.sqrt(within[group] * beyond[group]) / np.sqrt(square[group] * other[group])
+        seen = (1.0 - within[group] / square[group]) * (1.0 - beyond[group] / other[group])
+        unseen = 1.0 / max(seen, SEEN) - 1.0
         wide, turned = half[group] / max(1.0 - r * r, 1e-3), np.arctanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
         least = np.tanh(turned - wide) + min(r, 0.0) * unseen
         most = np.tanh(turned + wide) + max(r, 0.0) * unseen

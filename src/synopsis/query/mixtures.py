@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from synopsis.query.slices import around as fine_bins
-from synopsis.query.slices import values
+from synopsis.query.inference import NORMAL
+from synopsis.query.influences import LUMPS
+from synopsis.query.slices import value_at
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
@@ -80,26 +82,32 @@ def running(low: Floats, high: Floats, mass: Floats, offset: Integers) -> tuple[
 
 
 @compiled
+def _at(ends: Floats, reached: Floats, slope: Floats, first: int, past: int, share: float) -> float:
+    """A quantile of one group, NaN where there is nothing."""
+    last = past - 1
+    if last < first or np.isnan(share):
+        return np.nan
+    # Where so much is reached and nothing follows for a while, rounding does not decide on which side it is.
+    wanted, at = share * reached[last] * (1.0 - ROUNDING if share < 1.0 else 1.0), first
+    while at < last:  # the first end at which so much is reached
+        middle = (at + last) >> 1
+        if reached[middle] < wanted:
+            at = middle + 1
+        else:
+            last = middle
+    before = max(at - 1, first)
+    gap = ends[at] - ends[before]
+    rise = slope[before] * gap
+    part = (wanted - reached[before]) / rise if rise > 0.0 else 1.0
+    return float(ends[before] + gap * min(max(part, 0.0), 1.0))
+
+
+@compiled
 def interpolated(ends: Floats, reached: Floats, slope: Floats, offset: Integers, share: Floats) -> Floats:
     """Groups: a quantile of each, NaN where there is nothing."""
-    found = np.full(offset.size - 1, np.nan)
+    found = np.empty(offset.size - 1)
     for group in range(offset.size - 1):
-        first, last = offset[group], offset[group + 1] - 1
-        if last < first or np.isnan(share[group]):
-            continue
-        # Where so much is reached and nothing follows for a while, rounding does not decide on which side it is.
-        wanted, at = share[group] * reached[last] * (1.0 - ROUNDING if share[group] < 1.0 else 1.0), first
-        while at < last:  # the first end at which so much is reached
-            middle = (at + last) >> 1
-            if reached[middle] < wanted:
-                at = middle + 1
-            else:
-                last = middle
-        before = max(at - 1, first)
-        gap = ends[at] - ends[before]
-        rise = slope[before] * gap
-        part = (wanted - reached[before]) / rise if rise > 0.0 else 1.0
-        found[group] = ends[before] + gap * min(max(part, 0.0), 1.0)
+        found[group] = _at(ends, reached, slope, offset[group], offset[group + 1], share[group])
     return found
 
 
@@ -117,11 +125,106 @@ def valued(
 ) -> Floats:
     """Groups: where on the mass axis a quantile of each lies, and its value."""
     found = np.empty((2, offset.size - 1))
-    place = interpolated(ends, reached, slope, offset, np.full(offset.size - 1, share))
-    value = values(mass, low, high, step, place)
-    for group in range(place.size):
-        found[0, group], found[1, group] = place[group], value[group]
+    for group in range(offset.size - 1):
+        found[0, group] = _at(ends, reached, slope, offset[group], offset[group + 1], share)
+        found[1, group] = value_at(mass, low, high, step, found[0, group])
     return found
+
+
+@compiled
+def _reached_at(ends: Floats, reached: Floats, slope: Floats, first: int, past: int, place: float) -> float:
+    """The share of a group's mass below a place."""
+    begin, end = first, past
+    while begin < end:  # the first end beyond the place
+        middle = (begin + end) >> 1
+        if ends[middle] <= place:
+            begin = middle + 1
+        else:
+            end = middle
+    if begin == first:
+        return 0.0
+    mass = reached[begin - 1] + (slope[begin - 1] * (place - ends[begin - 1]) if begin < past else 0.0)
+    return float(mass / reached[past - 1])
+
+
+@compiled
+def _place(mass: Floats, low: Floats, high: Floats, value: float) -> float:
+    """Where on the mass axis a value lies that no row has."""
+    begin, end = 0, high.size - 1
+    while begin < end:  # the first fine bin that does not end below it
+        middle = (begin + end) >> 1
+        if high[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    width = high[begin] - low[begin]
+    part = (value - low[begin]) / width if width > 0.0 else (1.0 if value > low[begin] else 0.0)
+    return float(mass[begin] + min(max(part, 0.0), 1.0) * (mass[begin + 1] - mass[begin]))
+
+
+@compiled
+def _tail(distance: float) -> float:
+    """The share of a normal distribution that lies beyond so many deviations."""
+    return math.erfc(distance / np.sqrt(2.0)) / 2.0
+
+
+@compiled
+def _beyond(tail: float) -> float:
+    """So many deviations that this share of a normal distribution lies beyond them (Abramowitz & Stegun 26.2.23)."""
+    tail = min(max(tail, 1e-12), 0.5)
+    t = np.sqrt(-2.0 * np.log(tail))
+    found = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
+    for _ in range(2):  # Newton's steps, to the last digits
+        found += (_tail(found) - tail) * np.sqrt(2.0 * np.pi) * np.exp(found * found / 2.0)
+    return float(found)
+
+
+@compiled
+def _lumped(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    first: int,
+    past: int,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+    place: float,
+) -> float:
+    """The error of a rank because all rows of the fine bin that it lies in may have one value; 0 where they have."""
+    begin, end = 0, low.size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if mass[middle] <= place:
+            begin = middle + 1
+        else:
+            end = middle
+    code = max(begin - 1, 0)
+    if step > 0.0 and high[code] - low[code] < 1.5 * step:
+        return 0.0
+    below = _reached_at(ends, reached, slope, first, past, mass[code])
+    size = _reached_at(ends, reached, slope, first, past, mass[code + 1]) - below
+    return float(LUMPS * np.sqrt(max((share - below) * (below + size - share), 0.0)))
+
+
+@compiled
+def _end(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    first: int,
+    past: int,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+    more: float,
+) -> float:
+    """The value that a share and so much more lies below."""
+    return value_at(mass, low, high, step, _at(ends, reached, slope, first, past, min(max(share + more, 0.0), 1.0)))
 
 
 @compiled
@@ -145,22 +248,35 @@ def around(
 ) -> tuple[Floats, Floats]:
     """Groups: between which values a quantile lies, given by how much its share may be mistaken.
 
-    Where in its fine bin a value lies is not known, which matters where the interval does not reach beyond it; where no
-    path is heard, all that is possible is in the interval.
+    On a grid those values around the estimate that have 95% of the probability, which the value at one end may have
+    more of than it needs: the other end is the nearer then. Where no path is heard, all that is possible is in the
+    interval.
     """
     least, most = np.empty(half.size), np.empty(half.size)
     for group in range(half.size):
-        # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more = min(min(skew[group], 0.0) - half[group], 0.0)
-        fewer = max(max(skew[group], 0.0) + half[group], 0.0)
-        least[group] = min(max(share + more, 0.0), 1.0)
-        most[group] = min(max(share + fewer, 0.0), 1.0)
-    least = interpolated(ends, reached, slope, offset, least)
-    most = interpolated(ends, reached, slope, offset, most)
-    least, most = fine_bins(mass, low, high, step, least, most, place)
-    for group in range(half.size):
-        if not heard[group]:
+        first, past = offset[group], offset[group + 1]
+        if past == first or np.isnan(place[group]):
+            least[group] = most[group] = value[group]
+        elif not heard[group]:
             least[group], most[group] = lowest[group], highest[group]
+        else:
+            mixture, axis = (ends, reached, slope, first, past), (mass, low, high, step)
+            error = np.hypot(max(half[group], 0.0) / NORMAL, _lumped(*mixture, *axis, share, place[group]))
+            # Too many rows below: the quantile lies higher than it seems, and the other way round.
+            down, up = min(skew[group], 0.0), max(skew[group], 0.0)
+            least[group] = _end(*mixture, *axis, share + down, -NORMAL * error)
+            most[group] = _end(*mixture, *axis, share + up, NORMAL * error)
+            if step > 0.0 and error > 0.0:
+                is_low_first = value[group] - least[group] > most[group] - value[group]
+                for turn in range(2):
+                    if is_low_first == (turn == 0):
+                        beyond = _reached_at(*mixture, _place(mass, low, high, most[group] + step / 2)) - share - up
+                        nearer = _end(*mixture, *axis, share + down, -_beyond(0.05 - _tail(beyond / error)) * error)
+                        least[group] = max(least[group], nearer)
+                    else:
+                        beyond = share + down - _reached_at(*mixture, _place(mass, low, high, least[group] - step / 2))
+                        nearer = _end(*mixture, *axis, share + up, _beyond(0.05 - _tail(beyond / error)) * error)
+                        most[group] = min(most[group], nearer)
         if value[group] < least[group] or np.isnan(value[group]):
             least[group] = value[group]
         if value[group] > most[group] or np.isnan(value[group]):

@@ -223,12 +223,12 @@ def measured(
 
 
 @compiled
-def _reached(mass: Floats, place: float, beyond: bool) -> int:
-    """How many ends of fine bins lie below a place on the mass axis, or at it, if `beyond` it is asked for."""
+def _reached(mass: Floats, place: float) -> int:
+    """How many ends of fine bins lie below a place on the mass axis, or at it."""
     begin, end = 0, mass.size
     while begin < end:
         middle = (begin + end) >> 1
-        if mass[middle] < place or (beyond and mass[middle] == place):
+        if mass[middle] <= place:
             begin = middle + 1
         else:
             end = middle
@@ -236,37 +236,20 @@ def _reached(mass: Floats, place: float, beyond: bool) -> int:
 
 
 @compiled
-def values(mass: Floats, low: Floats, high: Floats, step: float, place: Floats) -> Floats:
-    """The values that so much of the mass axis lies below, on the grid where there is one; NaN where none is asked."""
-    found = np.full(place.size, np.nan)
-    for each in range(place.size):
-        if np.isnan(place[each]):
-            continue
-        code = min(max(_reached(mass, place[each], True) - 1, 0), low.size - 1)
-        part = (place[each] - mass[code]) / (mass[code + 1] - mass[code])
-        value = low[code] + min(max(part, 0.0), 1.0) * (high[code] - low[code])
-        found[each] = np.rint(value / step) * step if step else value
-    return found
+def value_at(mass: Floats, low: Floats, high: Floats, step: float, place: float) -> float:
+    """The value that so much of the mass axis lies below, on the grid where there is one; NaN where none is asked."""
+    if np.isnan(place):
+        return np.nan
+    code = min(max(_reached(mass, place) - 1, 0), low.size - 1)
+    part = (place - mass[code]) / (mass[code + 1] - mass[code])
+    value = low[code] + min(max(part, 0.0), 1.0) * (high[code] - low[code])
+    return float(np.rint(value / step) * step if step else value)
 
 
 @compiled
-def around(
-    mass: Floats, low: Floats, high: Floats, step: float, begin: Floats, end: Floats, place: Floats
-) -> tuple[Floats, Floats]:
-    """The values at two places on either side of another.
-
-    Where they lie in its fine bin, it is the lower and the upper end of that.
-    """
-    least, greatest, last = values(mass, low, high, step, begin), values(mass, low, high, step, end), low.size - 1
-    for each in range(begin.size):
-        if np.isnan(begin[each]) or np.isnan(end[each]):
-            least[each], greatest[each] = np.nan, np.nan
-            continue
-        own = min(max(_reached(mass, place[each], True) - 1, 0), last)
-        first = min(max(_reached(mass, begin[each], True) - 1, 0), last)
-        final = min(max(_reached(mass, end[each], False) - 1, 0), last)
-        if first >= own:
-            least[each] = low[first]
-        if final <= own:
-            greatest[each] = high[final]
-    return least, greatest
+def values(mass: Floats, low: Floats, high: Floats, step: float, place: Floats) -> Floats:
+    """The same of several."""
+    found = np.empty(place.size)
+    for each in range(place.size):
+        found[each] = value_at(mass, low, high, step, place[each])
+    return found

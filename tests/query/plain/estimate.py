@@ -15,13 +15,15 @@ import math
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.query.plain.bins import LUMPS, Bins
-from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within, worth
+from tests.query.plain.inference import NORMAL, Interval, differing, dot, student, within
+from tests.query.plain.inference import worth as worth_of
 from tests.query.plain.mixtures import ROUNDING, Mixture, interpolated, mixed
 
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, all_of, parted, reachable
@@ -41,7 +43,10 @@ _APART = 0.25
 
 #: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
 #: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
-_FORM, _FORM_OF_ALL = 0.02, 0.001
+_FORM, _FORM_OF_ALL = 0.02, 0.0003
+
+#: Of a rank it is so much less: quantiles are asked for where rows are many, so that bins are narrow.
+_RANKS = 0.5
 
 #: Rows of a stratum that lie in one fine bin lie together within it: by this part of what it would be if they were one.
 _LEAN = 0.05
@@ -52,12 +57,18 @@ _HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 _TOGETHER = 0.4
 
-#: What is missing from a covariance, in the most that rows may vary together within their bins: a value follows the
-#: other feature's bin, too.
-_UNSEEN = 2.0
+#: Of products of two features, whose sides nothing foretells, so much of that.
+_PAIRED = 0.5
+
+#: Rows that satisfy a condition lie on one side of the bins of what is asked about, and of the bins that it cuts: what
+#: the former foretell is so many times as much.
+_SIDES = 2.0
 
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 _TAILS = 1.4
+
+#: Correlations, in which the same tails stand above and below, by less.
+_CORRELATED = 1.15
 
 
 class _Paths(NamedTuple):
@@ -280,7 +291,7 @@ class Estimates:
     @cached_property
     def _worth(self) -> float:
         """How many live paths of equal weight would tell as much."""
-        return worth(self._mass)
+        return worth_of(self._mass)
 
     @cached_property
     def _joint(self) -> tuple[Floats, Floats]:
@@ -648,12 +659,15 @@ class Estimates:
         leant: float = 0.0,
         is_rank: bool = False,
         is_settled: bool = False,
+        aside: Floats | None = None,
+        present: NDArray[np.bool_] | Floats | None = None,
     ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
         `noise` is the variance of that within its bins, `usual` its mean square without the condition. `luck` is the
         influence of all paths of the strata, where their luck was taken out of the statistic; `leant` the squared error
-        if all rows of a fine bin in a stratum had one value.
+        if all rows of a fine bin in a stratum had one value; `aside` is the noise of which no side is foretold. Live
+        paths that are not `present` tell nothing.
         """
         paths, held = self._live
         mean = held * influence
@@ -665,18 +679,21 @@ class Estimates:
             chosen, freedom = differing(self._luck_reach, luck)
             uncovered = 1.0 - self._covered
             reach = reach * uncovered.take(paths.stratum)
+        if present is not None:
+            worth, reach = min(worth_of(self._mass * present), worth), reach * present
         chosen = (worth * chosen + _DOUBT * usual * dot(reach, held * held)) / (worth + _DOUBT)
         alive = None if paths is self._paths else self._alive
         together = 0.0
         if not self._anything:
             once, twice = self._joint
-            together = abs(dot(paths.weight, twice * influence)) + dot(paths.weight, once * np.sqrt(noise))
+            together = abs(dot(paths.weight, twice * influence))
+            together += dot(paths.weight, once * np.sqrt(noise if aside is None else aside))
         lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
         in_bins = self._in_bins(paths, rest, alive, uncovered if is_settled else None)
         open_part = rest if is_rank else held * (1.0 - held) * influence**2
         sign = np.where((influence > 0.0) | is_rank, 1.0, -1.0)
-        in_bins += self._formed(paths, sign * paths.weight * np.sqrt(open_part))
+        in_bins += self._formed(paths, sign * paths.weight * np.sqrt(open_part)) * (_RANKS if is_rank else 1.0)
         square = chosen + in_bins + hours + (_TOGETHER * together) ** 2 + LUMPS**2 * lumps
         square += _LEAN * leant
         return student(min(worth, freedom + 1.0) if chosen > 0 else worth) * math.sqrt(square)
@@ -690,12 +707,14 @@ class Estimates:
         x, y = pair.x / math.sqrt(pair.square), pair.y / math.sqrt(pair.other)
         vx = _padded(self.of(one).noise).take(self._live_key(one)) / pair.square
         vy = _padded(self.of(two).noise).take(self._live_key(two)) / pair.other
-        influence = (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
+        influence = _CORRELATED * (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
         noise = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * pair.present / pair.total**2
-        half = self._half(influence, noise, (1.0 - r * r) ** 2 / pair.total**2) / max(1.0 - r * r, 1e-3)
-        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), pair.unseen / math.sqrt(pair.square * pair.other)
-        unseen *= _UNSEEN
-        low, high = math.tanh(middle - half) + min(r, 0.0) * unseen, math.tanh(middle + half) + max(r, 0.0) * unseen
+        half = self._half(
+            influence, noise, (1.0 - r * r) ** 2 / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
+        )
+        half /= max(1.0 - r * r, 1e-3)
+        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), r * pair.unseen
+        low, high = math.tanh(middle - half) + min(unseen, 0.0), math.tanh(middle + half) + max(unseen, 0.0)
         return within(r, max(low, -1.0), min(high, 1.0))
 
     def covariance_p95(self, one: int, two: int) -> Interval:
@@ -712,10 +731,14 @@ class Estimates:
         x, y = pair.x, pair.y
         influence = _TAILS * (x * y - pair.covariance) * pair.present / pair.total
         noise = (vx * y * y + vy * x * x + vx * vy) * pair.present / pair.total**2
-        half = self._half(influence, noise, pair.square * pair.other / pair.total**2)
+        half = self._half(
+            influence, noise, pair.square * pair.other / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
+        )
         low, high = pair.covariance - half, pair.covariance + half
         if not math.isnan(r):
-            low, high = low + _UNSEEN * min(r, 0.0) * pair.unseen, high + _UNSEEN * max(r, 0.0) * pair.unseen
+            most = max(math.sqrt(pair.square * pair.other) - abs(pair.covariance), 0.0)
+            unseen = min(max(pair.covariance * pair.unseen, -most), most)
+            low, high = low + min(unseen, 0.0), high + max(unseen, 0.0)
         return within(pair.covariance, low, high)
 
 
@@ -739,8 +762,8 @@ class _Pair(NamedTuple):
 
     @property
     def unseen(self) -> float:
-        """The most that they may vary together within their bins, which paths do not tell."""
-        return math.sqrt(self.within * self.beyond)
+        """What a covariance lacks because values are taken to be the means of their bins, in parts of itself."""
+        return 1.0 / max((1.0 - self.within / self.square) * (1.0 - self.beyond / self.other), 1e-3) - 1.0
 
     @property
     def correlation(self) -> float:
@@ -870,7 +893,7 @@ class Numbers:
         whole = self.estimates
         return whole._covered[:, None] * whole._counts(self.feature)[:, :-1] * self.share
 
-    def _half(self, influence: Floats, noise: Floats, leaning: Floats, *kind: bool) -> float:
+    def _half(self, influence: Floats, noise: Floats, leaning: Floats, aside: Floats, *kind: bool) -> float:
         """Half the width of the interval of a statistic with these influences and their variances: strata x bins."""
         weight, whole, luck = self._expected, self.estimates, None
         total = weight.sum()
@@ -879,7 +902,7 @@ class Numbers:
             luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
         part = min(self.count / total, 1.0) if total > 0 else 0.0
         leant = float((weight**2 * leaning).sum()) * part**2
-        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, *kind)
+        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, *kind, self._taken(aside))
 
     @cached_property
     def _extremes(self) -> Interval:
@@ -899,10 +922,11 @@ class Numbers:
         whole = self.estimates
         return not whole._paths.weight.size or (whole._silent and not whole._exact(self.feature))
 
-    def _sided(self, by: Floats) -> float:
+    def _sided(self, by: Floats, steepest: float = 1.0) -> float:
         """What a statistic is off by because rows that satisfy a condition lie on one side of their bins.
 
-        Strata x bins: by how much it changes if a row's value grows by one.
+        Strata x bins: by how much it changes if a row moves by one deviation of its bin. No line is steeper than one
+        that moves rows by so many.
         """
         rows = self._expected.sum(axis=0)
         there = np.flatnonzero(rows > 0)
@@ -913,9 +937,9 @@ class Numbers:
         at = np.arange(there.size)
         low, high = np.maximum(at - 1, 0), np.minimum(at + 1, there.size - 1)
         change = (rate[high] - rate[low]) / (middle[high] - middle[low]) * rows / np.sqrt(12.0)
-        most = np.maximum(np.minimum(rate, 1.0 - rate), 0.0)
-        shift = (self._expected * np.sqrt(self.noise) * by).sum(axis=0)[there]
-        return float((np.clip(change, -most, most) * shift).sum())
+        most = np.maximum(np.minimum(rate, 1.0 - rate), 0.0) * steepest
+        shift = (self._expected * by).sum(axis=0)[there]
+        return _SIDES * float((np.clip(change, -most, most) * shift).sum())
 
     def _sides(
         self,
@@ -923,13 +947,16 @@ class Numbers:
         influence: Floats,
         noise: Floats,
         leaning: Floats,
-        by: Floats | None = None,
-        is_settled: bool = True,
+        by: Floats,
+        aside: Floats | None = None,
+        is_rank: bool = False,
     ) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for, or by
         where in their bins the rows lie that are selected."""
-        half = self._half(influence, noise, leaning, by is None, is_settled)
-        skew = 0.0 if by is None else self._sided(by)
+        half = self._half(
+            influence, noise, leaning, np.zeros(noise.shape) if aside is None else aside, is_rank, aside is None
+        )
+        skew = self._sided(by, 1.0 / math.sqrt(3.0) if is_rank else 1.0)
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
             skew = float((below * self.share * influence).sum())
@@ -949,9 +976,8 @@ class Numbers:
         if self._unheard:
             return within(self.average, lowest, highest)
         noise, leaning = (each / self.count**2 for each in (self.noise, self.bins.leaning))
-        low, high = self._sides(
-            self.average, (self.mean - self.average) / self.count, noise, leaning, np.full(1, 1.0 / self.count)
-        )
+        by = np.sqrt(self.noise) / self.count
+        low, high = self._sides(self.average, (self.mean - self.average) / self.count, noise, leaning, by)
         return within(self.average, max(low, lowest), min(high, highest))
 
     @cached_property
@@ -964,7 +990,7 @@ class Numbers:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
-            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning, np.ones(1))
+            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning, np.sqrt(self.noise))
             edge = whole._edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
@@ -991,7 +1017,8 @@ class Numbers:
         noise, leaning = (
             (4 * away**2 * each + 2 * each**2) / self.count**2 for each in (self.noise, self.bins.leaning)
         )
-        low, high = self._sides(self.variance, influence, noise, leaning, 2 * away / self.count, is_settled=False)
+        by, aside = 2 * away * np.sqrt(self.noise) / self.count, 2 * self.noise**2 / self.count**2
+        low, high = self._sides(self.variance, influence, noise, leaning, by, aside)
         # Variances are off by a factor: what is a part below is as much above.
         return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
 
@@ -1011,13 +1038,44 @@ class Numbers:
         at = float(interpolated(self._mixture, np.array([share]))[0])
         left = self.bins.below(at)
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        more, fewer = self._sides(
-            0.0, (share - left) / self.count, left * (1 - left) / self.count**2, np.zeros(left.shape)
-        )
-        low, high = (float(each) for each in interpolated(self._mixture, np.clip([share + more, share + fewer], 0, 1)))
-        last = axis.low.size - 1  # where a value lies in its fine bin is not known
-        own, first = (min(max(int(np.searchsorted(axis.mass, each, side="right")) - 1, 0), last) for each in (at, low))
-        final = min(max(int(np.searchsorted(axis.mass, high)) - 1, 0), last)
-        least = float(axis.low[first]) if first >= own else axis.value(low)
-        greatest = float(axis.high[final]) if final <= own else axis.value(high)
-        return within(axis.value(at), least, greatest)
+        by = math.sqrt(3.0) * left * (1 - left) / self.count
+        about = ((share - left) / self.count, left * (1 - left) / self.count**2, np.zeros(left.shape), by)
+        more, fewer = self._sides(0.0, *about, is_rank=True)
+        half = self._half(*about[:3], np.zeros(left.shape), True, True)
+        down, up = min(more + half, 0.0), max(fewer - half, 0.0)
+        error = math.hypot(half / NORMAL, self._lumped(share, at))
+
+        def end(start: float, deviations: float) -> float:
+            wanted = np.clip([start + deviations * error], 0.0, 1.0)
+            return axis.value(float(interpolated(self._mixture, wanted)[0]))
+
+        def tail(value: float, side: int) -> float:
+            """How probable it is that the quantile lies further out than a value on the grid."""
+            edge = axis.below(value + side * axis.step / 2, included=side > 0)
+            distance = side * (self._standing(edge) - share - (up if side > 0 else down))
+            return min(math.erfc(distance / error / math.sqrt(2.0)) / 2, 0.05 - 1e-12)
+
+        value = axis.value(at)
+        low, high = end(share + down, -NORMAL), end(share + up, NORMAL)
+        if axis.step and error > 0.0:
+            # What one end has of the 5% left over, the other need not have; the further one comes first.
+            for side in (-1, 1) if value - low > high - value else (1, -1):
+                if side < 0:
+                    low = max(low, end(share + down, NormalDist().inv_cdf(0.05 - tail(high, 1))))
+                else:
+                    high = min(high, end(share + up, -NormalDist().inv_cdf(0.05 - tail(low, -1))))
+        return within(value, low, high)
+
+    def _standing(self, place: float) -> float:
+        """The share of the rows below a place on the mass axis."""
+        ends, reached, _ = self._mixture
+        return float(np.interp(place, ends, reached) / reached[-1])
+
+    def _lumped(self, share: float, place: float) -> float:
+        """The error of a rank because all rows of the fine bin that it lies in may have one value."""
+        axis = self.bins.axis
+        code = min(max(int(np.searchsorted(axis.mass, place, side="right")) - 1, 0), axis.low.size - 1)
+        if axis.step and axis.high[code] - axis.low[code] < 1.5 * axis.step:
+            return 0.0
+        below, above = (self._standing(float(axis.mass[code + each])) for each in (0, 1))
+        return LUMPS * math.sqrt(max((share - below) * (above - share), 0.0))
