@@ -80,7 +80,9 @@ DAY, DAY_US = Bucket("d"), 86_400_000_000
 SHARE, AHEAD, REACHES = 10, 30, (1, 7, 30)
 LENGTHS = {"beijing": 4, "us_weather": 2}  #: of the geohashes of cells
 RIVALS = {"week ago": 7, "yesterday": 1, "52 weeks ago": 364}
+TRUE_WEEK = "week ago, of rows"  #: what no sketch knows
 LAST, EARLIER, ALL = "last 30 days", "earlier months", "all ends"
+ROLLING = "rolling through the last 30 days"
 LEVELS, MEAN, MEDIAN = (0.9, 0.95), "mean", "median"
 
 
@@ -186,7 +188,7 @@ class Outcome:
 def outcome(series: Series, true: Series) -> Outcome | None:
     """Forecast from the end of a series and compare with what came."""
     size = series.values.size
-    came = true.values[size : size + AHEAD]
+    came = np.append(true.values, np.full(AHEAD, np.nan))[size : size + AHEAD]
     if np.isfinite(series.values).sum() < 2 * AHEAD or not np.isfinite(came).any():
         return None
     starts = (series.first + np.arange(size)) * DAY_US
@@ -197,6 +199,7 @@ def outcome(series: Series, true: Series) -> Outcome | None:
     deviation = float(np.nanstd(true.values[:size])) or 1.0
     said = {MEAN: found.values, MEDIAN: median_of(found)}
     said |= {name: repeated(series.values, period) for name, period in RIVALS.items()}
+    said[TRUE_WEEK] = repeated(true.values[:size], 7)
     slack = 1e-6 * deviation
     held = {
         level: np.where(np.isfinite(came), (low - slack <= came) & (came <= high + slack), np.nan)
@@ -239,6 +242,7 @@ def figures_of(outcomes: list[Outcome], reach: int) -> dict[str, Any]:
             worst = max(features, key=lambda feature: ratios[feature])
             found[kind] |= {f"{method} worst": worst, f"{method} worst_ratio": ratios[worst]}
             found[kind][f"{method} ratios"] = ratios
+        found[kind]["by feature"] = errors
     for level in LEVELS:
         held = {end: [] for end in sorted({each.end for each in outcomes})}
         for each in outcomes:
@@ -266,6 +270,9 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
         before = frame[frame["time"] < end].rename(columns={"time": case.time})
         print(f"{name}: {syn.build(before, spec, to=target, progress=False)}", flush=True)
         sketch = syn.open(target)
+        if last:
+            for source, outcomes in rolled(target, spec, case, frame, truth, size).items():
+                found[source][ROLLING] = outcomes
     ends = {EARLIER: [size - AHEAD * back for back in range(1, months + 1)]}
     if last:
         ends[LAST] = [size]
@@ -291,6 +298,35 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
     return found
 
 
+def rolled(
+    target: Path, spec: syn.Spec, case: Case, frame: pd.DataFrame, truth: dict[tuple[str, str], Series], size: int
+) -> dict[str, list[Outcome]]:
+    """Outcomes from every day of the last ones on; the sketch is given each day as a batch, once it has passed."""
+    found: dict[str, list[Outcome]] = {"sketch": [], "rows": []}
+    first = next(iter(truth.values())).first
+    for origin in range(size, size + AHEAD):
+        if origin > size:
+            begin, end = (pd.Timestamp((first + day) * DAY_US // 1_000_000, unit="s") for day in (origin - 1, origin))
+            passed = frame[(frame["time"] >= begin) & (frame["time"] < end)].rename(columns={"time": case.time})
+            syn.build(passed, spec, to=target, batch=str(begin.date()), progress=False)
+        sketch = syn.open(target)
+        for cell in sorted({cell for cell, _ in truth}):
+            for series in sketch_series(sketch, case, cell, first, origin):
+                true = truth[cell, series.feature]
+                for source, known in (("sketch", series), ("rows", true.until(origin))):
+                    found[source] += [each for each in (outcome(known, true),) if each is not None]
+        print(f"day {origin - size + 1} of {AHEAD} at {time.strftime('%H:%M:%S')}", flush=True)
+    return found
+
+
+def that_end(outcomes: list[Outcome], when: str, reach: int) -> list[Outcome]:
+    """Of forecasts that roll, those whose days have all come."""
+    if when != ROLLING:
+        return outcomes
+    first = min(each.end for each in outcomes)
+    return [each for each in outcomes if each.end + reach <= first + AHEAD]
+
+
 def judged(found: list[dict[str, Any]], kind: str = "squared", method: str = MEAN) -> tuple[bool, str]:
     """Whether figures of sketches are as good as the bar wants, and in words."""
     better = all(each[kind][method] <= min(each[kind]["week ago"], each[kind]["52 weeks ago"]) for each in found)
@@ -307,6 +343,21 @@ def single_ends(outcomes: list[Outcome]) -> tuple[int, int]:
     of_ends = [[each for each in outcomes if each.end == end] for end in ends]
     met = [judged([figures_of(each, reach) for reach in REACHES])[0] for each in of_ends]
     return sum(met), len(met)
+
+
+def shown_by_feature(figures: dict[str, Any]) -> None:
+    """Print errors of every feature beside those of a week ago, of the last days alone and of all that roll."""
+    rows = []
+    for name, of_data in figures.items():
+        for when in (LAST, ROLLING):
+            for reach, found in of_data["sketch"][when].items():
+                squared, absolute = (found[kind]["by feature"] for kind in KINDS)
+                for feature in squared[MEAN]:
+                    numbers = [squared[MEAN], squared["week ago"]]
+                    numbers += [absolute[MEAN], absolute[MEDIAN], absolute["week ago"]]
+                    told = [f"{each[feature]:.3f}" for each in numbers]
+                    rows.append([f"{name}, {when}, {feature}", int(reach), *told])
+    print_table(["from sketches", "days", "squared", "a week ago", "absolute", "of the median", "a week ago"], rows)
 
 
 def main() -> int:
@@ -329,7 +380,7 @@ def main() -> int:
             for when, outcomes in by_when.items():
                 times += [each.milliseconds for each in outcomes]
                 for reach in REACHES:
-                    found = figures_of(outcomes, reach)
+                    found = figures_of(that_end(outcomes, when, reach), reach)
                     figures.setdefault(name, {}).setdefault(source, {}).setdefault(when, {})[str(reach)] = found
                     for kind in KINDS:
                         errors, of_ends = found[kind], found["held_90%_by_end"]
@@ -352,12 +403,14 @@ def main() -> int:
         ["", "days", MEAN, MEDIAN, *RIVALS, "worst mean", "worst median", "in 90%", "by end", "in 95%", "score"], rows
     )
     print(f"a forecast of {AHEAD} days with two intervals takes {np.median(times):.0f} ms of a processor (median)")
+    if not options.earlier:
+        shown_by_feature(figures)
     for name, (met, number) in alone.items():
         print(f"{name}: of {number} earlier ends, judged one by one as the last is, {met} would meet the bar")
     if options.earlier:
         return 0
     readings = {}
-    for when in (ALL, LAST):
+    for when in (ALL, ROLLING, LAST):
         found = [each for of_data in figures.values() for each in of_data["sketch"][when].values()]
         for kind, method in (("squared", MEAN), ("absolute", MEAN), ("absolute", MEDIAN)):
             met, words = judged(found, kind, method)
