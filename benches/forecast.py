@@ -75,6 +75,7 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.curves import CLAIMED
 from synopsis.query.forecasts import Forecast, forecast, levelled
+from synopsis.query.series import Beside
 
 DAY, DAY_US = Bucket("d"), 86_400_000_000
 SHARE, AHEAD, REACHES = 10, 30, (1, 7, 30)
@@ -83,7 +84,7 @@ RIVALS = {"week ago": 7, "yesterday": 1, "52 weeks ago": 364}
 TRUE_WEEK = "week ago, of rows"  #: what no sketch knows
 LAST, EARLIER, ALL = "last 30 days", "earlier months", "all ends"
 ROLLING = "rolling through the last 30 days"
-LEVELS, MEAN, MEDIAN = (0.9, 0.95), "mean", "median"
+LEVELS, MEAN, MEDIAN, ALONE = (0.9, 0.95), "mean", "median", "alone"
 
 
 @dataclass(frozen=True)
@@ -181,11 +182,18 @@ class Outcome:
     errors: dict[str, np.ndarray]  #: by method, of each day ahead
     held: dict[float, np.ndarray]  #: whether intervals of that level did, NaN where nothing came
     width: np.ndarray
+    held_alone: np.ndarray  #: at 90%, of the forecast that looks at no other cell
     score: np.ndarray  #: of the interval at 90%: its width, and 20 times by how much it missed (Winkler 1972)
     milliseconds: float
 
 
-def outcome(series: Series, true: Series) -> Outcome | None:
+def beside_of(series: list[Series], until: int) -> Beside:
+    """Series of a feature in all cells, for each other."""
+    starts = (series[0].first + np.arange(until)) * DAY_US
+    return Beside.of([(starts, each.values[:until], each.counts[:until]) for each in series], DAY)
+
+
+def outcome(series: Series, true: Series, beside: Beside) -> Outcome | None:
     """Forecast from the end of a series and compare with what came."""
     size = series.values.size
     came = np.append(true.values, np.full(AHEAD, np.nan))[size : size + AHEAD]
@@ -193,18 +201,20 @@ def outcome(series: Series, true: Series) -> Outcome | None:
         return None
     starts = (series.first + np.arange(size)) * DAY_US
     began = time.process_time()
-    found = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors)
+    found = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors, beside=beside)
     intervals = {level: found.interval(level) for level in LEVELS}
     milliseconds = (time.process_time() - began) * 1e3
     deviation = float(np.nanstd(true.values[:size])) or 1.0
-    said = {MEAN: found.values, MEDIAN: median_of(found)}
+    alone = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors)
+    said = {MEAN: found.values, MEDIAN: median_of(found), ALONE: alone.values}
     said |= {name: repeated(series.values, period) for name, period in RIVALS.items()}
     said[TRUE_WEEK] = repeated(true.values[:size], 7)
     slack = 1e-6 * deviation
-    held = {
-        level: np.where(np.isfinite(came), (low - slack <= came) & (came <= high + slack), np.nan)
-        for level, (low, high) in intervals.items()
-    }
+
+    def holds(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(came), (low - slack <= came) & (came <= high + slack), np.nan)
+
+    held = {level: holds(low, high) for level, (low, high) in intervals.items()}
     low, high = intervals[0.9]
     missed = np.maximum(low - came, 0) + np.maximum(came - high, 0)
     return Outcome(
@@ -213,6 +223,7 @@ def outcome(series: Series, true: Series) -> Outcome | None:
         {method: (values - came) / deviation for method, values in said.items()},
         held,
         (high - low) / deviation,
+        holds(*alone.interval(0.9)),
         (high - low + 20 * missed) / deviation,
         milliseconds,
     )
@@ -250,9 +261,33 @@ def figures_of(outcomes: list[Outcome], reach: int) -> dict[str, Any]:
         of_ends = [float(np.nanmean(each)) for each in held.values()]
         found[f"held_{level:.0%}"] = float(np.nanmean([each.held[level][:reach] for each in outcomes]))
         found[f"held_{level:.0%}_by_end"] = of_ends
+    found["held_alone_90%"] = float(np.nanmean([each.held_alone[:reach] for each in outcomes]))
     found["width_90%"] = float(np.nanmean([each.width[:reach] for each in outcomes]))
     found["score_90%"] = float(np.nanmean([each.score[:reach] for each in outcomes]))
     return found
+
+
+def all_series(
+    sketch: Any, case: Case, truth: dict[tuple[str, str], Series], size: int
+) -> dict[str, dict[tuple[str, str], Series]]:
+    """By input, the series of every cell and feature up to some day."""
+    first, cells = next(iter(truth.values())).first, sorted({cell for cell, _ in truth})
+    of_sketch = {
+        (cell, series.feature): series for cell in cells for series in sketch_series(sketch, case, cell, first, size)
+    }
+    return {"sketch": of_sketch, "rows": {key: truth[key].until(size) for key in of_sketch}}
+
+
+def outcomes_of(
+    known: dict[tuple[str, str], Series], truth: dict[tuple[str, str], Series], until: int
+) -> list[Outcome]:
+    """Forecasts of all series from one end, as a question grouped by cell gives them."""
+    found = []
+    for feature in dict.fromkeys(feature for _, feature in known):
+        own = {key: each.until(until) for key, each in known.items() if key[1] == feature}
+        beside = beside_of(list(own.values()), until)
+        found += [outcome(each, truth[key], beside) for key, each in own.items()]
+    return [each for each in found if each is not None]
 
 
 def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Outcome]]]:
@@ -277,17 +312,14 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
     if last:
         ends[LAST] = [size]
     off: dict[str, list[float]] = {}
-    for cell in sorted({cell for cell, _ in truth}):
-        for series in sketch_series(sketch, case, cell, first, size):
-            true = truth[cell, series.feature]
-            deviation = float(np.nanstd(true.values[:size])) or 1.0
-            off.setdefault(series.feature, []).append(
-                float(np.nanmean(((series.values - true.values[:size]) / deviation) ** 2))
-            )
-            for source, known in (("sketch", series), ("rows", true.until(size))):
-                for when, until in ends.items():
-                    each = (outcome(known.until(at), true) for at in until)
-                    found[source].setdefault(when, []).extend(one for one in each if one is not None)
+    known = all_series(sketch, case, truth, size)
+    for (cell, feature), series in known["sketch"].items():
+        true = truth[cell, feature].values[:size]
+        deviation = float(np.nanstd(true)) or 1.0
+        off.setdefault(feature, []).append(float(np.nanmean(((series.values - true) / deviation) ** 2)))
+    for source, series_of in known.items():
+        for when, until in ends.items():
+            found[source][when] = [each for at in until for each in outcomes_of(series_of, truth, at)]
     usual = {feature: float(np.sqrt(np.mean(each))) for feature, each in off.items()}
     print(
         f"{name}: days of sketches are off by", ", ".join(f"{feature} {error:.2f}" for feature, error in usual.items())
@@ -309,12 +341,8 @@ def rolled(
             begin, end = (pd.Timestamp((first + day) * DAY_US // 1_000_000, unit="s") for day in (origin - 1, origin))
             passed = frame[(frame["time"] >= begin) & (frame["time"] < end)].rename(columns={"time": case.time})
             syn.build(passed, spec, to=target, batch=str(begin.date()), progress=False)
-        sketch = syn.open(target)
-        for cell in sorted({cell for cell, _ in truth}):
-            for series in sketch_series(sketch, case, cell, first, origin):
-                true = truth[cell, series.feature]
-                for source, known in (("sketch", series), ("rows", true.until(origin))):
-                    found[source] += [each for each in (outcome(known, true),) if each is not None]
+        for source, known in all_series(syn.open(target), case, truth, origin).items():
+            found[source] += outcomes_of(known, truth, origin)
         print(f"day {origin - size + 1} of {AHEAD} at {time.strftime('%H:%M:%S')}", flush=True)
     return found
 
@@ -388,7 +416,7 @@ def main() -> int:
                             [
                                 f"{name} from {source}, {when}, {kind}",
                                 reach,
-                                *(round(errors[method], 3) for method in (MEAN, MEDIAN, *RIVALS)),
+                                *(round(errors[method], 3) for method in (MEAN, MEDIAN, ALONE, *RIVALS, TRUE_WEEK)),
                                 *(
                                     f"{min(errors[f'{method} worst_ratio'], 99):.2f} {errors[f'{method} worst']}"
                                     for method in (MEAN, MEDIAN)
@@ -396,11 +424,16 @@ def main() -> int:
                                 f"{found['held_90%']:.1%}",
                                 f"{min(of_ends):.0%}-{max(of_ends):.0%}",
                                 f"{found['held_95%']:.1%}",
+                                f"{found['held_alone_90%']:.1%}",
                                 round(found["score_90%"], 2),
                             ]
                         )
     print_table(
-        ["", "days", MEAN, MEDIAN, *RIVALS, "worst mean", "worst median", "in 90%", "by end", "in 95%", "score"], rows
+        [
+            *("", "days", MEAN, MEDIAN, ALONE, *RIVALS, TRUE_WEEK, "worst mean", "worst median"),
+            *("in 90%", "by end", "in 95%", "alone in 90%", "score"),
+        ],
+        rows,
     )
     print(f"a forecast of {AHEAD} days with two intervals takes {np.median(times):.0f} ms of a processor (median)")
     if not options.earlier:
