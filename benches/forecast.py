@@ -306,8 +306,7 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
         print(f"{name}: {syn.build(before, spec, to=target, progress=False)}", flush=True)
         sketch = syn.open(target)
         if last:
-            for source, outcomes in rolled(target, spec, case, frame, truth, size).items():
-                found[source][ROLLING] = outcomes
+            found["sketch"][ROLLING] = rolled(target, spec, case, frame, truth, size)
     ends = {EARLIER: [size - AHEAD * back for back in range(1, months + 1)]}
     if last:
         ends[LAST] = [size]
@@ -332,17 +331,16 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
 
 def rolled(
     target: Path, spec: syn.Spec, case: Case, frame: pd.DataFrame, truth: dict[tuple[str, str], Series], size: int
-) -> dict[str, list[Outcome]]:
+) -> list[Outcome]:
     """Outcomes from every day of the last ones on; the sketch is given each day as a batch, once it has passed."""
-    found: dict[str, list[Outcome]] = {"sketch": [], "rows": []}
+    found: list[Outcome] = []
     first = next(iter(truth.values())).first
     for origin in range(size, size + AHEAD):
         if origin > size:
             begin, end = (pd.Timestamp((first + day) * DAY_US // 1_000_000, unit="s") for day in (origin - 1, origin))
             passed = frame[(frame["time"] >= begin) & (frame["time"] < end)].rename(columns={"time": case.time})
             syn.build(passed, spec, to=target, batch=str(begin.date()), progress=False)
-        for source, known in all_series(syn.open(target), case, truth, origin).items():
-            found[source] += outcomes_of(known, truth, origin)
+        found += outcomes_of(all_series(syn.open(target), case, truth, origin)["sketch"], truth, origin)
         print(f"day {origin - size + 1} of {AHEAD} at {time.strftime('%H:%M:%S')}", flush=True)
     return found
 
@@ -402,6 +400,7 @@ def main() -> int:
     figures: dict[str, Any] = {}
     rows, times, alone = [], [], {}
     for name in LENGTHS if options.only is None else (options.only,):
+        write_results("forecast", {"figures": figures, "unfinished": True})
         for source, by_when in measured(name, options.months, not options.earlier).items():
             if source == "sketch":
                 alone[name] = single_ends(by_when[EARLIER])
