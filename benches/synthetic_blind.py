@@ -9,8 +9,7 @@ that bench; sketches have what a Spec allows when nothing is said, 8 MB; 10% syn
 features, stand against a uniform sample of 10%.
 
 The targets were chosen by meaning. Tmax and TDP, O3 and PM10, dew_c and wind_gust_ms are not blind: the ways of drawing
-were chosen on them (docs/trials.md, 0017). SEEN has three of these, to be measured after the others and told apart; they
-have no figures yet.
+were chosen on them (docs/trials.md, 0017). SEEN has three of these, to be told apart; they have no figures yet.
 
 Bar, as there: no worse on every data set of BLIND, better on two, by the mean of the errors, for the first of FORESTS.
 The others are told. Writes benches/results/synthetic_blind.json; says so, and ends, where ../shared/data is absent.
