@@ -8,7 +8,8 @@ one row a day and the sketch less than a byte for it. Days are levelled to the m
 knows better. The forecast of 30 days is compared with daily means of the raw rows: at the first day, over the first 7
 and over all 30; once for the last 30 days, which no choice was made on, and for twelve earlier months (the series ends
 a month earlier each time), on which they were made. The same is done with daily means of the rows, to tell what the
-method does and what the sketch does.
+method does and what the sketch does. Cells are forecast together, as a question grouped by cell does it, each looking
+at the others for the next days; `alone` are forecasts that look at their own cell only.
 
 How the bar is read: the forecast is a mean, so its errors are root mean squares by feature, in deviations of the rows,
 averaged over features; seasonal naive is the value a week ago, and that of 52 weeks ago, from the same series; a
@@ -19,7 +20,10 @@ times by how much they miss), and between which shares a single end was held ("b
 
 The last 30 days are one draw: day 1 is one day's weather over one city or one country, and on a dry day that follows a
 dry week repeating errs by nothing, where a mean is a little above. So the bench also judges each earlier end by itself,
-as the last one is, and says how many would meet the bar.
+as the last one is, and says how many would meet the bar. And it rolls through these 30 days, as time series are
+cross-validated (Hyndman and Athanasopoulos 2021, 5.10): the sketch is given each day as a batch once it has passed (and
+is built anew where its memory no longer holds all days), and a forecast is made from every day, so that there are 30 of
+one day ahead, 24 of seven and one of 30. No row after its origin is known to any of them.
 
 What was tried last, for rain, skewed features and the width of intervals, is in docs/decisions/0026 and docs/trials.md.
 Before, with sketches that had no stretches, 0.15 of the claimed error and errors in deviations of the sketch:
@@ -44,19 +48,22 @@ errors over 1, 7 and 30 days; kept 0.531, 0.876, 0.798 and 0.426, 0.557, 0.586),
 errors, one for each day ahead: on the latest error of one day ahead 0.534, 0.879, 0.799 and 0.424, 0.556, 0.585; on the
 anomalies of all features of the cell 0.530, 0.880, 0.802 and 0.419, 0.558, 0.587, shrunk four times as much 0.529,
 0.877, 0.799 and 0.419, 0.557, 0.586; on those of the feature in all cells 0.527, 0.878, 0.799 and 0.393, 0.559, 0.588,
-which is the one gain: weather travels, but a question about one cell would have to read all. Of sketches (Beijing; kept
+which is the one gain: weather travels, but a question about one cell would have to read all (so it is done where cells
+are asked for together: docs/trials.md, 0026). Of sketches (Beijing; kept
 0.535, 0.878, 0.799): shares of the two views by day ahead 0.535, 0.878, 0.799; with a week ago as a third view 0.535,
 0.875, 0.798. Intervals of sketches, 13 ends, from weighed errors of the same day ahead (held on days 1, 2-7 and later;
 kept 95.1, 91.2, 92.8% and 90.1, 88.3, 89.2%): by age, half as much a year ago 94.9, 91.3, 92.8% and 89.9, 87.9, 89.2%;
 half as much four months ago 95.1, 91.3, 92.4% and 88.7, 87.9, 89.1%; by season 95.0, 91.3, 93.0% and 89.2, 88.2, 89.2%;
 not in units of spread 92.2, 88.9, 90.7% and 90.4, 88.3, 88.0%, with intervals worse by 5 to 21% (Winkler 1972).
 
-Writes benches/results/forecast.json. Says so, and ends, where ../shared/data is absent.
+Writes benches/results/forecast.json; `--only` keeps the figures of the other data set. Says so, and ends, where
+../shared/data is absent.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -69,19 +76,24 @@ import numpy as np
 import pandas as pd
 
 import synopsis as syn
-from _shared import DATA, bar, print_table, write_results
+from _shared import DATA, ROOT, bar, print_table, write_results
 from accuracy import CASES, Case, spec_of
+from synopsis.core.errors import BudgetTooSmall
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.curves import CLAIMED
 from synopsis.query.forecasts import Forecast, forecast, levelled
+from synopsis.query.series import Beside
 
+RESULTS = ROOT / "benches" / "results" / "forecast.json"
 DAY, DAY_US = Bucket("d"), 86_400_000_000
 SHARE, AHEAD, REACHES = 10, 30, (1, 7, 30)
 LENGTHS = {"beijing": 4, "us_weather": 2}  #: of the geohashes of cells
 RIVALS = {"week ago": 7, "yesterday": 1, "52 weeks ago": 364}
+TRUE_WEEK = "week ago, of rows"  #: what no sketch knows
 LAST, EARLIER, ALL = "last 30 days", "earlier months", "all ends"
-LEVELS, MEAN, MEDIAN = (0.9, 0.95), "mean", "median"
+ROLLING = "rolling through the last 30 days"
+LEVELS, MEAN, MEDIAN, ALONE = (0.9, 0.95), "mean", "median", "alone"
 
 
 @dataclass(frozen=True)
@@ -179,29 +191,39 @@ class Outcome:
     errors: dict[str, np.ndarray]  #: by method, of each day ahead
     held: dict[float, np.ndarray]  #: whether intervals of that level did, NaN where nothing came
     width: np.ndarray
+    held_alone: np.ndarray  #: at 90%, of the forecast that looks at no other cell
     score: np.ndarray  #: of the interval at 90%: its width, and 20 times by how much it missed (Winkler 1972)
     milliseconds: float
 
 
-def outcome(series: Series, true: Series) -> Outcome | None:
+def beside_of(series: list[Series], until: int) -> Beside:
+    """Series of a feature in all cells, for each other."""
+    starts = (series[0].first + np.arange(until)) * DAY_US
+    return Beside.of([(starts, each.values[:until], each.counts[:until]) for each in series], DAY)
+
+
+def outcome(series: Series, true: Series, beside: Beside) -> Outcome | None:
     """Forecast from the end of a series and compare with what came."""
     size = series.values.size
-    came = true.values[size : size + AHEAD]
+    came = np.append(true.values, np.full(AHEAD, np.nan))[size : size + AHEAD]
     if np.isfinite(series.values).sum() < 2 * AHEAD or not np.isfinite(came).any():
         return None
     starts = (series.first + np.arange(size)) * DAY_US
     began = time.process_time()
-    found = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors)
+    found = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors, beside=beside)
     intervals = {level: found.interval(level) for level in LEVELS}
     milliseconds = (time.process_time() - began) * 1e3
     deviation = float(np.nanstd(true.values[:size])) or 1.0
-    said = {MEAN: found.values, MEDIAN: median_of(found)}
+    alone = forecast(starts, series.values, series.counts, AHEAD, DAY, errors=series.errors)
+    said = {MEAN: found.values, MEDIAN: median_of(found), ALONE: alone.values}
     said |= {name: repeated(series.values, period) for name, period in RIVALS.items()}
+    said[TRUE_WEEK] = repeated(true.values[:size], 7)
     slack = 1e-6 * deviation
-    held = {
-        level: np.where(np.isfinite(came), (low - slack <= came) & (came <= high + slack), np.nan)
-        for level, (low, high) in intervals.items()
-    }
+
+    def holds(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(came), (low - slack <= came) & (came <= high + slack), np.nan)
+
+    held = {level: holds(low, high) for level, (low, high) in intervals.items()}
     low, high = intervals[0.9]
     missed = np.maximum(low - came, 0) + np.maximum(came - high, 0)
     return Outcome(
@@ -210,6 +232,7 @@ def outcome(series: Series, true: Series) -> Outcome | None:
         {method: (values - came) / deviation for method, values in said.items()},
         held,
         (high - low) / deviation,
+        holds(*alone.interval(0.9)),
         (high - low + 20 * missed) / deviation,
         milliseconds,
     )
@@ -239,6 +262,7 @@ def figures_of(outcomes: list[Outcome], reach: int) -> dict[str, Any]:
             worst = max(features, key=lambda feature: ratios[feature])
             found[kind] |= {f"{method} worst": worst, f"{method} worst_ratio": ratios[worst]}
             found[kind][f"{method} ratios"] = ratios
+        found[kind]["by feature"] = errors
     for level in LEVELS:
         held = {end: [] for end in sorted({each.end for each in outcomes})}
         for each in outcomes:
@@ -246,9 +270,33 @@ def figures_of(outcomes: list[Outcome], reach: int) -> dict[str, Any]:
         of_ends = [float(np.nanmean(each)) for each in held.values()]
         found[f"held_{level:.0%}"] = float(np.nanmean([each.held[level][:reach] for each in outcomes]))
         found[f"held_{level:.0%}_by_end"] = of_ends
+    found["held_alone_90%"] = float(np.nanmean([each.held_alone[:reach] for each in outcomes]))
     found["width_90%"] = float(np.nanmean([each.width[:reach] for each in outcomes]))
     found["score_90%"] = float(np.nanmean([each.score[:reach] for each in outcomes]))
     return found
+
+
+def all_series(
+    sketch: Any, case: Case, truth: dict[tuple[str, str], Series], size: int
+) -> dict[str, dict[tuple[str, str], Series]]:
+    """By input, the series of every cell and feature up to some day."""
+    first, cells = next(iter(truth.values())).first, sorted({cell for cell, _ in truth})
+    of_sketch = {
+        (cell, series.feature): series for cell in cells for series in sketch_series(sketch, case, cell, first, size)
+    }
+    return {"sketch": of_sketch, "rows": {key: truth[key].until(size) for key in of_sketch}}
+
+
+def outcomes_of(
+    known: dict[tuple[str, str], Series], truth: dict[tuple[str, str], Series], until: int
+) -> list[Outcome]:
+    """Forecasts of all series from one end, as a question grouped by cell gives them."""
+    found = []
+    for feature in dict.fromkeys(feature for _, feature in known):
+        own = {key: each.until(until) for key, each in known.items() if key[1] == feature}
+        beside = beside_of(list(own.values()), until)
+        found += [outcome(each, truth[key], beside) for key, each in own.items()]
+    return [each for each in found if each is not None]
 
 
 def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Outcome]]]:
@@ -266,21 +314,20 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
         before = frame[frame["time"] < end].rename(columns={"time": case.time})
         print(f"{name}: {syn.build(before, spec, to=target, progress=False)}", flush=True)
         sketch = syn.open(target)
+        if last:
+            found["sketch"][ROLLING] = rolled(target, spec, case, frame, truth, size)
     ends = {EARLIER: [size - AHEAD * back for back in range(1, months + 1)]}
     if last:
         ends[LAST] = [size]
     off: dict[str, list[float]] = {}
-    for cell in sorted({cell for cell, _ in truth}):
-        for series in sketch_series(sketch, case, cell, first, size):
-            true = truth[cell, series.feature]
-            deviation = float(np.nanstd(true.values[:size])) or 1.0
-            off.setdefault(series.feature, []).append(
-                float(np.nanmean(((series.values - true.values[:size]) / deviation) ** 2))
-            )
-            for source, known in (("sketch", series), ("rows", true.until(size))):
-                for when, until in ends.items():
-                    each = (outcome(known.until(at), true) for at in until)
-                    found[source].setdefault(when, []).extend(one for one in each if one is not None)
+    known = all_series(sketch, case, truth, size)
+    for (cell, feature), series in known["sketch"].items():
+        true = truth[cell, feature].values[:size]
+        deviation = float(np.nanstd(true)) or 1.0
+        off.setdefault(feature, []).append(float(np.nanmean(((series.values - true) / deviation) ** 2)))
+    for source, series_of in known.items():
+        for when, until in ends.items():
+            found[source][when] = [each for at in until for each in outcomes_of(series_of, truth, at)]
     usual = {feature: float(np.sqrt(np.mean(each))) for feature, each in off.items()}
     print(
         f"{name}: days of sketches are off by", ", ".join(f"{feature} {error:.2f}" for feature, error in usual.items())
@@ -289,6 +336,35 @@ def measured(name: str, months: int, last: bool) -> dict[str, dict[str, list[Out
         if last:
             by_when[ALL] = by_when[EARLIER] + by_when[LAST]
     return found
+
+
+def rolled(
+    target: Path, spec: syn.Spec, case: Case, frame: pd.DataFrame, truth: dict[tuple[str, str], Series], size: int
+) -> list[Outcome]:
+    """Outcomes from every day of the last ones on; the sketch is given each day as a batch, once it has passed."""
+    found: list[Outcome] = []
+    first = next(iter(truth.values())).first
+    for origin in range(size, size + AHEAD):
+        if origin > size:
+            begin, end = (pd.Timestamp((first + day) * DAY_US // 1_000_000, unit="s") for day in (origin - 1, origin))
+            passed = frame[(frame["time"] >= begin) & (frame["time"] < end)].rename(columns={"time": case.time})
+            try:
+                syn.build(passed, spec, to=target, batch=str(begin.date()), progress=False)
+            except BudgetTooSmall as full:  # counts of all days outgrew the memory: a new sketch has coarser ones
+                target = target.with_name(f"from-{begin.date()}.syn")
+                so_far = frame[frame["time"] < end].rename(columns={"time": case.time})
+                print(f"{full}: built anew, {syn.build(so_far, spec, to=target, progress=False)}", flush=True)
+        found += outcomes_of(all_series(syn.open(target), case, truth, origin)["sketch"], truth, origin)
+        print(f"day {origin - size + 1} of {AHEAD} at {time.strftime('%H:%M:%S')}", flush=True)
+    return found
+
+
+def that_end(outcomes: list[Outcome], when: str, reach: int) -> list[Outcome]:
+    """Of forecasts that roll, those whose days have all come."""
+    if when != ROLLING:
+        return outcomes
+    first = min(each.end for each in outcomes)
+    return [each for each in outcomes if each.end + reach <= first + AHEAD]
 
 
 def judged(found: list[dict[str, Any]], kind: str = "squared", method: str = MEAN) -> tuple[bool, str]:
@@ -309,6 +385,21 @@ def single_ends(outcomes: list[Outcome]) -> tuple[int, int]:
     return sum(met), len(met)
 
 
+def shown_by_feature(figures: dict[str, Any]) -> None:
+    """Print errors of every feature beside those of a week ago, of the last days alone and of all that roll."""
+    rows = []
+    for name, of_data in figures.items():
+        for when in (LAST, ROLLING):
+            for reach, found in of_data["sketch"][when].items():
+                squared, absolute = (found[kind]["by feature"] for kind in KINDS)
+                for feature in squared[MEAN]:
+                    numbers = [squared[MEAN], squared["week ago"]]
+                    numbers += [absolute[MEAN], absolute[MEDIAN], absolute["week ago"]]
+                    told = [f"{each[feature]:.3f}" for each in numbers]
+                    rows.append([f"{name}, {when}, {feature}", int(reach), *told])
+    print_table(["from sketches", "days", "squared", "a week ago", "absolute", "of the median", "a week ago"], rows)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=tuple(LENGTHS))
@@ -320,16 +411,17 @@ def main() -> int:
     if not DATA.exists():
         print(f"{DATA} is absent: nothing was measured")
         return 0
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = json.loads(RESULTS.read_text())["figures"] if options.only and RESULTS.exists() else {}
     rows, times, alone = [], [], {}
     for name in LENGTHS if options.only is None else (options.only,):
+        figures.pop(name, None)
         for source, by_when in measured(name, options.months, not options.earlier).items():
             if source == "sketch":
                 alone[name] = single_ends(by_when[EARLIER])
             for when, outcomes in by_when.items():
                 times += [each.milliseconds for each in outcomes]
                 for reach in REACHES:
-                    found = figures_of(outcomes, reach)
+                    found = figures_of(that_end(outcomes, when, reach), reach)
                     figures.setdefault(name, {}).setdefault(source, {}).setdefault(when, {})[str(reach)] = found
                     for kind in KINDS:
                         errors, of_ends = found[kind], found["held_90%_by_end"]
@@ -337,7 +429,7 @@ def main() -> int:
                             [
                                 f"{name} from {source}, {when}, {kind}",
                                 reach,
-                                *(round(errors[method], 3) for method in (MEAN, MEDIAN, *RIVALS)),
+                                *(round(errors[method], 3) for method in (MEAN, MEDIAN, ALONE, *RIVALS, TRUE_WEEK)),
                                 *(
                                     f"{min(errors[f'{method} worst_ratio'], 99):.2f} {errors[f'{method} worst']}"
                                     for method in (MEAN, MEDIAN)
@@ -345,19 +437,26 @@ def main() -> int:
                                 f"{found['held_90%']:.1%}",
                                 f"{min(of_ends):.0%}-{max(of_ends):.0%}",
                                 f"{found['held_95%']:.1%}",
+                                f"{found['held_alone_90%']:.1%}",
                                 round(found["score_90%"], 2),
                             ]
                         )
     print_table(
-        ["", "days", MEAN, MEDIAN, *RIVALS, "worst mean", "worst median", "in 90%", "by end", "in 95%", "score"], rows
+        [
+            *("", "days", MEAN, MEDIAN, ALONE, *RIVALS, TRUE_WEEK, "worst mean", "worst median"),
+            *("in 90%", "by end", "in 95%", "alone in 90%", "score"),
+        ],
+        rows,
     )
     print(f"a forecast of {AHEAD} days with two intervals takes {np.median(times):.0f} ms of a processor (median)")
+    if not options.earlier:
+        shown_by_feature(figures)
     for name, (met, number) in alone.items():
         print(f"{name}: of {number} earlier ends, judged one by one as the last is, {met} would meet the bar")
     if options.earlier:
         return 0
     readings = {}
-    for when in (ALL, LAST):
+    for when in (ALL, ROLLING, LAST):
         found = [each for of_data in figures.values() for each in of_data["sketch"][when].values()]
         for kind, method in (("squared", MEAN), ("absolute", MEAN), ("absolute", MEDIAN)):
             met, words = judged(found, kind, method)

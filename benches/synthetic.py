@@ -152,7 +152,11 @@ def is_met(figures: dict[str, Any], share: str, kind: str = "") -> bool:
 def parted(name: str) -> tuple[pa.Table, pa.Table]:
     """Rows to learn from, and rows held back."""
     case = CASES[name]
-    table = pq.read_table(case.path, columns=["lat", "lon", case.time, *case.features])
+    return held_apart(pq.read_table(case.path, columns=["lat", "lon", case.time, *case.features]))
+
+
+def held_apart(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The same of any rows."""
     held = np.random.default_rng(0).random(table.num_rows) < HELD_BACK
     return table.filter(pa.array(~held)), table.filter(pa.array(held))
 
@@ -196,7 +200,8 @@ class Bench:
                         rows = made(kind, part, self._train, sketch, seed, self._learnt)
                         columns = ["lat", "lon", CASES[self._name].time, *self._learnt]
                         pq.write_table(rows.select(columns), self._folder / "set.parquet", compression="zstd")
-                        learn(self._name, self._folder, seed, "auto" if each.endswith(AS_IT_COMES) else "all", numbers)
+                        looks_at = "auto" if each.endswith(AS_IT_COMES) else "all"
+                        learn(LEARNT[self._name], self._folder, seed, looks_at, numbers)
                         sets[each] = asdict(numbers)
             print(f"{self._name}: seed {seed} of {seeds} at {time.strftime('%H:%M:%S')}", flush=True)
             yield found
@@ -232,9 +237,11 @@ def made(
     return train.take(np.sort(np.random.default_rng(seed).choice(train.num_rows, size, replace=False)))
 
 
-def learn(name: str, place: Path, seed: int, looks_at: str, numbers: Measured) -> None:
+def learn(
+    learnt: tuple[str, tuple[str, ...]], place: Path, seed: int, looks_at: str, numbers: Measured, trees: int = TREES
+) -> None:
     """Load a set, train on it, and look at the rows held back; `looks_at` is how many features a node looks at."""
-    target, predictors = LEARNT[name]
+    target, predictors = learnt
     spark = session.session()
     assemble = VectorAssembler(inputCols=list(predictors), outputCol="predictors")
 
@@ -253,7 +260,7 @@ def learn(name: str, place: Path, seed: int, looks_at: str, numbers: Measured) -
     forest = RandomForestRegressor(
         featuresCol="predictors",
         labelCol=target,
-        numTrees=TREES,
+        numTrees=trees,
         maxDepth=DEPTH,
         featureSubsetStrategy=looks_at,
         seed=seed,

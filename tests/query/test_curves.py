@@ -84,6 +84,29 @@ def test_every_cell_has_a_forecast_of_its_own_unless_it_has_too_little_to_go_on(
     assert answer.rows[0]["BUCKET('1d')"].isoformat() == "2023-03-01T00:00:00+00:00"
 
 
+def test_cells_that_are_asked_about_together_look_at_each_other_for_the_first_buckets():
+    together = LONG.query("SELECT CELL(4), FORECAST(temp, '10d') AS f GROUP BY CELL(4)")
+    cells = sorted({row["CELL(4)"] for row in together})
+    assert together.notes[1] == f"the first 7 buckets of each cell look at the latest of {len(cells)} places"
+    for cell in cells:
+        alone = LONG.query(f"SELECT FORECAST(temp, '10d') AS f WHERE location LIKE '{cell}%'")
+        pairs = [
+            (row["f"].estimate, other["f"].estimate)
+            for row, other in zip((row for row in together if row["CELL(4)"] == cell), alone, strict=True)
+        ]
+        assert any(one != pytest.approx(other, rel=1e-6) for one, other in pairs[:7])
+        assert not any("places" in note for note in alone.notes)
+
+
+def test_of_many_cells_larger_ones_are_looked_at():
+    many = Data(places=14, start="2023-01-01", hours=24 * 60, kept=0.1)
+    answer = many.query("SELECT CELL(4), FORECAST(temp, '2d') AS f GROUP BY CELL(4)")
+    cells = {row["CELL(4)"] for row in answer}
+    assert len(cells) > 8
+    known = [int(note.split()[-2]) for note in answer.notes if note.endswith("places")]
+    assert known == [max(size for length in range(5) if (size := len({cell[:length] for cell in cells})) <= 8)]
+
+
 @pytest.mark.parametrize(
     ("question", "why"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,14 +11,16 @@ import numpy as np
 from synopsis.core.errors import BadQuery, NotKept
 from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
+from synopsis.grid.zones import Zone
 from synopsis.query.answer import Answer, BucketKeys, CellKeys, Column, Points
 from synopsis.query.binding import bind
 from synopsis.query.densities import curve
 from synopsis.query.evaluate import answer_of
-from synopsis.query.forecasts import Forecast, forecast, levelled
+from synopsis.query.forecasts import NEAR, Forecast, forecast, levelled
 from synopsis.query.paths import groups_of
 from synopsis.query.relation import Relation, check_numbers, under
 from synopsis.query.scoping import feature_of
+from synopsis.query.series import Beside
 from synopsis.query.tree import Aggregate, BucketKey, Curve, Item, Key, Question
 from synopsis.query.values import HEURISTIC, Values
 from synopsis.sketch.moments import Floats, Integers
@@ -34,6 +36,9 @@ _MONTH: Final = Bucket.parse(_LONGER)
 #: of earlier forecasts were measured against means of the same sketch (benches/forecast.py, earlier months).
 CLAIMED: Final = 0.3
 _ERRORS_AT_95: Final = 1.96
+
+#: Places that the forecast of each cell looks at, where a question is of several.
+_MOST_BESIDE: Final = 8
 
 
 def curved(relation: Relation, asked: Curve) -> Answer:
@@ -91,11 +96,15 @@ def _forecast(relation: Relation, asked: Curve) -> Answer:
     # A summary tells months better than their days.
     months = _series(relation, asked, _LONGER) if relation.summary and bucket.nominal_s < _MONTH.nominal_s else None
     by_cell = {} if months is None else dict(_by_cell(months, asked))
+    series = {
+        cell: _levelled(_taken(days, rows), None if months is None else _taken(months, by_cell[cell]))
+        for cell, rows in _by_cell(days, asked)
+    }
+    beside = _beside(series, bucket, layout.zone)
     cells, found, notes = [], [], []
-    for cell, rows in _by_cell(days, asked):
-        longer = None if months is None else _taken(months, by_cell[cell])
+    for cell, means in series.items():
         try:
-            found.append(_ahead(_taken(days, rows), longer, ahead, bucket, relation))
+            found.append(_ahead(means, ahead, bucket, relation, beside))
             cells.append(cell)
         except BadQuery as refusal:
             if asked.cell is None:
@@ -111,7 +120,10 @@ def _forecast(relation: Relation, asked: Curve) -> Answer:
     columns[f"BUCKET('{asked.step}')"] = BucketKeys(starts, layout.timezone, ends)
     intervals = [np.stack(each.interval(0.95), axis=1) for each in found]
     columns[asked.column] = _guesses(np.concatenate([each.values for each in found]), np.concatenate(intervals))
-    return Answer(columns, notes=(*_told(asked, found), *notes))
+    told = _told(asked, found)
+    if beside is not None:
+        told.append(f"the first {NEAR} buckets of each cell look at the latest of {len(beside.series)} places")
+    return Answer(columns, notes=(*told, *notes))
 
 
 def _series(relation: Relation, asked: Curve, step: str) -> Answer:
@@ -155,12 +167,42 @@ def _taken(series: Answer, rows: np.ndarray) -> _Means:
     return _Means(starts.starts_us[rows], mean.estimate[rows], count.estimate[rows].astype(np.float64), errors)
 
 
-def _ahead(days: _Means, months: _Means | None, ahead: int, bucket: Bucket, relation: Relation) -> Forecast:
-    zone, means = relation.layout.zone, days.means
-    if months is not None:
-        span = np.searchsorted(months.starts_us, days.starts_us, side="right") - 1
-        means = levelled(means, days.counts, np.maximum(span, 0), months.means)
-    return forecast(days.starts_us, means, days.counts, ahead, bucket, zone, days.errors)
+def _levelled(days: _Means, months: _Means | None) -> _Means:
+    """Days that agree with their months."""
+    if months is None:
+        return days
+    span = np.searchsorted(months.starts_us, days.starts_us, side="right") - 1
+    return replace(days, means=levelled(days.means, days.counts, np.maximum(span, 0), months.means))
+
+
+def _beside(series: dict[str, _Means], bucket: Bucket, zone: Zone) -> Beside | None:
+    """The cells of a question for each other: so many at most, or larger cells that hold them. None of one alone."""
+    if len(series) < 2:
+        return None
+    longest = max(map(len, series))
+    length = next(size for size in range(longest, -1, -1) if len({cell[:size] for cell in series}) <= _MOST_BESIDE)
+    held: dict[str, list[_Means]] = {}
+    for cell, means in series.items():
+        held.setdefault(cell[:length], []).append(means)
+    return Beside.of([_together(each) for each in held.values()], bucket, zone)
+
+
+def _together(series: list[_Means]) -> tuple[Integers, Floats, Floats]:
+    """Starts, means and counts of several cells as one."""
+    every, means, counts = (
+        np.concatenate([getattr(each, name) for each in series]) for name in ("starts_us", "means", "counts")
+    )
+    starts, at = np.unique(every, return_inverse=True)
+    known = np.isfinite(means) & (counts > 0)
+    numbers: Floats = np.bincount(at[known], counts[known], starts.size).astype(np.float64)
+    sums = np.bincount(at[known], (means * counts)[known], starts.size)
+    return starts, np.where(numbers > 0, sums / np.where(numbers > 0, numbers, 1.0), np.nan), numbers
+
+
+def _ahead(days: _Means, ahead: int, bucket: Bucket, relation: Relation, beside: Beside | None) -> Forecast:
+    return forecast(
+        days.starts_us, days.means, days.counts, ahead, bucket, relation.layout.zone, days.errors, beside=beside
+    )
 
 
 def _told(asked: Curve, found: list[Forecast]) -> list[str]:

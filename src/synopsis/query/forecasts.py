@@ -4,7 +4,9 @@ A series is parted into what returns (seasons of the day, the week and the year,
 them), a trend as strong as its evidence, and what is left, the anomalies. Two views tell how anomalies go on, and the
 forecast lies between them: one expects them to return to the trend, the other to stay near where they were of late.
 Both are regressions of the anomaly k buckets ahead on means over the last 1, 2, 3, 7, ... buckets, one for each k, as
-in Corsi's heterogeneous autoregression (2009). Effects of seasons are shrunk as James and Stein (1961) do.
+in Corsi's heterogeneous autoregression (2009). Where series of other places are known, the next few buckets are
+regressed on the latest anomalies there, too: weather travels, and means of a sketch that err each by itself err less
+together.
 
 Intervals suppose no distribution. The same procedure is run on earlier parts of the series, and the errors that it made
 there, k buckets ahead, are the errors to expect: conformal prediction, as far as the future is like the past. Errors
@@ -27,7 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from synopsis.core.errors import BadQuery
 from synopsis.grid.buckets import Bucket
-from synopsis.grid.zones import MICROSECONDS, UTC, Zone
+from synopsis.grid.zones import UTC, Zone
+from synopsis.query.seasons import Calendar, Regular, recent_means
+from synopsis.query.series import Beside, fenced_in, gridded
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,24 +39,17 @@ Integers = NDArray[np.int64]
 LEAST: Final = 14  #: buckets with values that a forecast needs
 LEAST_EACH: Final = 2  #: buckets with values that it needs for each bucket ahead
 LEAST_SHARE: Final = 0.05  #: of all buckets that must have values
+NEAR: Final = 7  #: buckets ahead that other places are asked about
 
-_DAY_S: Final = 86_400
-_YEAR_S: Final = 365.2425 * _DAY_S
-_CYCLES: Final = 4  #: days or weeks that must have passed before they count as seasons
-_WINDOWS: Final = (1, 2, 3, 7, 14, 30)  #: buckets back that anomalies are averaged over
 _RECENT: Final = 3_000  #: buckets that regressions of anomalies, and rehearsals, look back
 _ENOUGH: Final = 20_000  #: errors that an interval is read from; of more, every so many are taken
 _FOLDS: Final = 6  #: earlier ends of the series at which the procedure is fitted anew
 _START: Final = 8  #: buckets before the first of these ends
 _RIDGE: Final = 0.02  #: of the variance of anomalies, as a penalty on the weights of recent means
 _PRIOR: Final = 20  #: buckets that this penalty counts at least
+_ELSEWHERE: Final = 4.0  #: how much more these are penalised, for each bucket ahead
 _LEAST_PENALTY: Final = 1e-12  #: of the recent means' own squares, so that there is one solution where all is alike
-_TOUCH: Final = 0.002  #: penalty on waves and trends, as a share of their own size
-_TWICE: Final = 2.0  #: how often chance is subtracted from the effects of a season
-_DOUBT: Final = 4.0  #: how often the squared standard error is subtracted from a squared trend
-_SHARPEST: Final = 0.3  #: the least spread at a time of the year, as a share of the usual
-_LEAST_SPREAD: Final = 1e-9  #: the least spread at all, as a share of the deviation
-_FENCE: Final = 3.0  #: ranges between the 5% and 95% quantiles beyond them, outside of which values are drawn in
+_SHARPEST: Final = 0.3  #: the least size of errors at a level, as a share of the usual
 _FEW: Final = 100  #: errors below which both directions are taken to be alike
 _CAUTION: Final = 0.5  #: intervals widen by this over the number of errors that do not overlap
 _HARDLY: Final = 5.0  #: errors that do not overlap, with which half of how sizes follow the level is believed
@@ -104,12 +101,15 @@ def forecast(
     bucket: Bucket,
     zone: Zone = UTC,
     errors: ArrayLike = 0.0,
+    beside: Beside | None = None,
 ) -> Forecast:
     """The `horizon` buckets after the last one of a series, which may have gaps: buckets left out, NaN, or of 0 values.
 
     `errors` are standard errors of the values, where these are estimates: intervals are of the truth, and widen by
-    them. Estimates are smoother than the truth, so that their own past does not tell it.
-    Cost: seven fits, each of about 40 x (n + horizon x min(n, 3,000)) multiplications; 15 ms for 30 after n = 1,000.
+    them. Estimates are smoother than the truth, so that their own past does not tell it. `beside` are series of other
+    places, of which no bucket after the last one of this series is looked at.
+    Cost: seven fits, each of about 40 x (n + horizon x min(n, 3,000)) multiplications; 15 ms for 30 after n = 1,000,
+    and as much again with eight places beside.
 
     >>> days = np.arange(140)
     >>> found = forecast(days * 86_400_000_000, 20 + 5.0 * (days % 7 == 6), np.ones(140), 7, Bucket("d"))
@@ -118,7 +118,7 @@ def forecast(
     >>> found.said[0]
     'seasons: week'
     """
-    times, series, weights = _gridded(starts_us, values, counts, bucket, zone)
+    times, series, weights = gridded(starts_us, values, counts, bucket, zone)
     known = series[np.isfinite(series)]
     _refuse(known.size, times.size, horizon, bucket)
     ahead = times[-1] + 1 + np.arange(horizon)
@@ -130,9 +130,10 @@ def forecast(
         nothing, same = np.zeros((1, horizon)), np.full((1, horizon), known[0])
         return Forecast(starts, same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, unsure)
     calendar = Calendar.of(bucket)
-    tame, fenced = _fenced(series)
-    regular, views = _views(times, tame, weights, times.size, horizon, calendar)
-    rehearsal = Rehearsal.of(times, tame, series, weights, horizon, calendar, regular.spread(times))
+    tame, fenced = fenced_in(series)
+    known_so_far = _Known(times, tame, weights, calendar, beside)
+    regular, views = known_so_far.views(times.size, horizon)
+    rehearsal = Rehearsal.of(known_so_far, series, horizon, regular.spread(times))
     shares = rehearsal.shares
     least = 0.0 if known.min() >= 0 else -np.inf
     expected = sum(share * view.ahead(np.array([times.size - 1]))[0] for share, view in zip(shares, views, strict=True))
@@ -213,198 +214,6 @@ def _sentences(regular: Regular, fenced: int, missing: int) -> tuple[str, ...]:
     return tuple(said)
 
 
-# --- the series -------------------------------------------------------------------------------------------------------
-
-
-def _gridded(
-    starts_us: ArrayLike, values: ArrayLike, counts: ArrayLike, bucket: Bucket, zone: Zone
-) -> tuple[Integers, Floats, Floats]:
-    """Every bucket from the first to the last: its ordinal, its value or NaN, and how much that weighs."""
-    given, numbers = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    ordinals = bucket.ordinals(starts_us, zone)
-    if not ordinals.size:
-        return ordinals, given, numbers
-    there = np.isfinite(given) & (numbers > 0)
-    times = np.arange(ordinals.min(), ordinals.max() + 1)
-    series, weights = np.full(times.size, np.nan), np.zeros(times.size)
-    places = (ordinals - times[0])[there]
-    series[places] = given[there]
-    if there.any():  # the mean of few values is less certain; that of many is as uncertain as the weather
-        weights[places] = np.minimum(numbers[there] / np.median(numbers[there]), 1.0)
-    return times, series, weights
-
-
-def _fenced(series: Floats) -> tuple[Floats, int]:
-    """Values far outside drawn in to a fence, so that one wrong value bends no season; and how many there were."""
-    low, high = np.nanquantile(series, (0.05, 0.95))
-    if low == high:  # mostly one value, as of rain: nothing tells what is far outside
-        return series, 0
-    reach = _FENCE * (high - low)
-    tame = np.clip(series, low - reach, high + reach)
-    return tame, int(np.sum(np.isfinite(series) & (tame != series)))
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """How many buckets make a day and a year."""
-
-    day: int  #: 0 where that is no whole number
-    year: float
-
-    @classmethod
-    def of(cls, bucket: Bucket) -> Calendar:
-        """The calendar of buckets of one length.
-
-        >>> Calendar.of(Bucket("h", 6)), Calendar.of(Bucket("mo"))
-        (Calendar(day=4, year=1460.97), Calendar(day=0, year=12.0))
-        """
-        if bucket.months is not None:
-            return cls(0, 12 / bucket.months)
-        width_s = bucket.width_us // MICROSECONDS
-        return cls(_DAY_S // width_s if _DAY_S % width_s == 0 else 0, _YEAR_S / width_s)
-
-    @property
-    def season(self) -> int:
-        """What a naive forecast repeats: a day, a week of days, a year of anything longer."""
-        return self.day if self.day > 1 else 7 if self.day == 1 else max(round(self.year), 1)
-
-    @property
-    def windows(self) -> tuple[int, ...]:
-        """Buckets back that anomalies are averaged over."""
-        if self.day < 4:
-            return _WINDOWS
-        return tuple(sorted({1, 2, 3, self.day // 4, self.day, 3 * self.day, 7 * self.day}))
-
-    def harmonics(self, spanned: int) -> int:
-        """Waves of a year that a series of that many buckets tells: two from two years on, one from one."""
-        return min(2 if spanned >= 2 * self.year else 1 if spanned >= self.year else 0, int(self.year / 2.5))
-
-    def waves(self, times: Integers, count: int) -> Floats:
-        """(buckets, 1 + 2 x count): a one, then cosine and sine of each wave."""
-        angles = 2 * np.pi / self.year * np.outer(times, np.arange(1, count + 1))
-        pairs = np.stack((np.cos(angles), np.sin(angles)), axis=2).reshape(times.size, 2 * count)
-        return np.column_stack((np.ones(times.size), pairs))
-
-    def part_of_day(self, times: Integers) -> Integers:
-        return times % self.day
-
-    def day_of_week(self, times: Integers) -> Integers:
-        return times // self.day % 7
-
-
-# --- seasons and trend ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Regular:
-    """What returns in a series, and its trend, told from its first buckets."""
-
-    calendar: Calendar
-    day: Floats  #: effects of the parts of a day; empty where there is no such season
-    week: Floats  #: effects of the days of a week
-    level: Floats  #: without a trend: the level, then cosine and sine of each wave of the year
-    around: Floats  #: the same around the trend
-    slope: float  #: a bucket
-    spreads: Floats  #: usual size of anomalies: the level, and a wave of the year
-    end: tuple[float, int]  #: the middle and the last of the buckets that this was told from
-
-    @classmethod
-    def of(cls, times: Integers, series: Floats, weights: Floats, calendar: Calendar) -> Regular:
-        """Cost: a few passes, and a regression on at most six columns."""
-        rest, known = series.copy(), np.isfinite(series)
-        day = week = np.empty(0)
-        if calendar.day > 1 and times.size >= _CYCLES * calendar.day:
-            day = _effects(rest, calendar.part_of_day(times), calendar.day, calendar.day)
-            rest = rest - day[calendar.part_of_day(times)]
-        if calendar.day and times.size >= _CYCLES * 7 * calendar.day:
-            days, means = _days(times // calendar.day, rest)  # the hours of a day are alike: seven days are seven
-            week = _effects(means, days % 7, 7, 7)
-            rest = rest - week[calendar.day_of_week(times)]
-        waves = calendar.waves(times, calendar.harmonics(times.size))[known]
-        end = (float(times[0] + times[-1]) / 2, int(times[-1]))
-        passed = _passed(times, end)[known]
-        rest, weighed = rest[known], weights[known]
-        slope = _slope(waves, passed, rest, weighed)
-        level, around = _ridge(waves, rest, weighed), _ridge(waves, rest - slope * passed, weighed)
-        sizes = np.abs(rest - slope * passed - waves @ around)
-        spreads = _ridge(waves[:, :3], sizes, weighed)
-        spreads[0] = max(spreads[0], _LEAST_SPREAD * float(np.std(series[known])))  # a series without any anomaly
-        return cls(calendar, day, week, level, around, slope, spreads, end)
-
-    def at(self, times: Integers, trend: bool) -> Floats:
-        """The regular part of each bucket, around the trend or without it."""
-        found = self._waves(times, self.around if trend else self.level)
-        if trend:
-            found = found + self.slope * _passed(times, self.end)
-        if self.day.size:
-            found = found + self.day[self.calendar.part_of_day(times)]
-        return found + self.week[self.calendar.day_of_week(times)] if self.week.size else found
-
-    def spread(self, times: Integers) -> Floats:
-        """How large anomalies usually are at that time of the year: winters are wilder than summers."""
-        found: Floats = np.maximum(self._waves(times, self.spreads), _SHARPEST * self.spreads[0])
-        return np.maximum(found, np.finfo(np.float64).tiny)
-
-    def _waves(self, times: Integers, sizes: Floats) -> Floats:
-        found: Floats = self.calendar.waves(times, sizes.size // 2) @ sizes
-        return found
-
-
-def _effects(series: Floats, parts: Integers, count: int, window: int) -> Floats:
-    """How far the parts of a cycle lie from the mean around them, shrunk by as much as chance alone explains."""
-    centred = np.append(series, np.full(window // 2, np.nan))
-    off = series - _means(centred, (window,))[window // 2 :, 0]
-    off[: window // 2], off[series.size - window // 2 :] = np.nan, np.nan
-    known = np.isfinite(off)
-    times = np.bincount(parts[known], minlength=count)
-    if times.min() < 2:
-        return np.zeros(count)
-    effects = np.bincount(parts[known], off[known], minlength=count) / times
-    effects -= effects.mean()
-    chance = np.mean((off[known] - effects[parts[known]]) ** 2) * np.sum(1 / times)
-    found = np.sum(effects**2)
-    # James and Stein subtract chance once; twice, what is not there is nearly never found (measured).
-    return effects * max(0.0, 1 - _TWICE * chance / found) if found > 0 else effects
-
-
-def _days(days: Integers, series: Floats) -> tuple[Integers, Floats]:
-    """Every day, and its mean or NaN."""
-    known = np.isfinite(series)
-    places = days - days[0]
-    counts = np.bincount(places[known], minlength=int(places[-1]) + 1)
-    sums = np.bincount(places[known], series[known], minlength=counts.size)
-    return days[0] + np.arange(counts.size), np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _passed(times: Integers, end: tuple[float, int]) -> Floats:
-    """Buckets since the middle; beyond the last, a trend tires: ever less of a bucket passes, a quarter in all."""
-    middle, last = end
-    tired = (last - middle) / 2 + 1
-    beyond = np.maximum(times - last, 0)
-    return np.minimum(times, last) - middle + tired * -np.expm1(-beyond / tired)
-
-
-def _slope(waves: Floats, passed: Floats, values: Floats, weights: Floats) -> float:
-    """The trend, a bucket, shrunk by its doubt; neighbours that are alike count as fewer."""
-    both = np.column_stack((waves, passed))
-    found = _ridge(both, values, weights)
-    slope, left = float(found[-1]), values - both @ found
-    variance = float(np.mean(left**2))
-    if variance == 0 or slope == 0:
-        return slope
-    alike = min(max(float(np.mean(left[1:] * left[:-1])) / variance, 0.0), 0.97)
-    doubt = variance * (1 + alike) / (1 - alike) / float(np.sum(passed**2))
-    return slope * max(0.0, 1 - _DOUBT * doubt / slope**2)
-
-
-def _ridge(columns: Floats, values: Floats, weights: Floats) -> Floats:
-    """Weighted least squares with a touch of a penalty on all but the level, where columns tell the same."""
-    weighed = columns * weights[:, None]
-    squares = weighed.T @ columns
-    penalty = np.append(0.0, _TOUCH * np.diag(squares)[1:])
-    return np.asarray(np.linalg.solve(squares + np.diag(penalty), weighed.T @ values), dtype=np.float64)
-
-
 # --- anomalies --------------------------------------------------------------------------------------------------------
 
 
@@ -414,19 +223,36 @@ class View:
 
     regular: Floats  #: of all buckets and those ahead of the last
     level: Floats  #: that anomalies are measured from, as known in each bucket
-    means: Floats  #: (buckets, windows): recent anomalies from there
-    slopes: Floats  #: (windows, buckets ahead)
+    means: Floats  #: (buckets, windows and places): recent anomalies from there, and the latest of other places
+    slopes: Floats  #: (windows and places, buckets ahead)
 
     @classmethod
-    def of(cls, regular: Floats, series: Floats, used: int, windows: tuple[int, ...], horizon: int, stay: bool) -> View:
-        """Told from the first `used` buckets; anomalies return to nothing or `stay` where they were of late."""
+    def of(
+        cls,
+        regular: Floats,
+        series: Floats,
+        used: int,
+        windows: tuple[int, ...],
+        horizon: int,
+        stay: bool,
+        elsewhere: Floats | None = None,
+    ) -> View:
+        """Told from the first `used` buckets; anomalies return to nothing or `stay` where they were of late.
+
+        `elsewhere` (buckets, places) are the latest anomalies of other places, in deviations.
+        """
         anomalies = series - regular[: series.size]
-        means = _means(anomalies, tuple(window for window in windows if 4 * window <= used) or (1,))
+        means = recent_means(anomalies, tuple(window for window in windows if 4 * window <= used) or (1,))
         level = means[:, -1].copy() if stay else np.zeros(series.size)
         if stay:
             means = means[:, :-1] - level[:, None]
         recent = slice(max(used - _RECENT, 0), used)
         slopes = _regressed(means[recent], anomalies[recent], level[recent], horizon)
+        if elsewhere is not None:
+            own, near = means.shape[1], min(horizon, NEAR)
+            means = np.column_stack((means, elsewhere * float(np.nanstd(anomalies[recent]))))
+            slopes = np.concatenate((slopes, np.zeros((elsewhere.shape[1], horizon))))
+            slopes[:, :near] = _regressed(means[recent], anomalies[recent], level[recent], near, own)
         return cls(regular, level, means, slopes)
 
     def ahead(self, origins: Integers) -> Floats:
@@ -436,29 +262,11 @@ class View:
         return expected
 
 
-def _means(series: Floats, windows: tuple[int, ...]) -> Floats:
-    """(buckets, windows): the mean of the last few values; where there is none, that of the next longer window.
+def _regressed(means: Floats, anomalies: Floats, level: Floats, horizon: int, own: int | None = None) -> Floats:
+    """(windows, buckets ahead): the weights of recent means for each bucket ahead, by ridge regressions all at once.
 
-    >>> _means(np.array([1.0, np.nan, 4.0]), (1, 2))
-    array([[1., 1.],
-           [1., 1.],
-           [4., 4.]])
+    From the column `own` on, means are of other places, whose penalty grows with the number of buckets ahead.
     """
-    known = np.isfinite(series)
-    sums = np.concatenate(([0.0], np.cumsum(np.where(known, series, 0.0))))
-    counts = np.concatenate(([0], np.cumsum(known)))
-    last = np.arange(1, series.size + 1)
-    found, wider = np.empty((series.size, len(windows))), np.zeros(series.size)
-    for column in range(len(windows) - 1, -1, -1):
-        first = np.maximum(last - windows[column], 0)
-        number = counts[last] - counts[first]
-        wider = np.where(number > 0, (sums[last] - sums[first]) / np.maximum(number, 1), wider)
-        found[:, column] = wider
-    return found
-
-
-def _regressed(means: Floats, anomalies: Floats, level: Floats, horizon: int) -> Floats:
-    """(windows, buckets ahead): the weights of recent means for each bucket ahead, by ridge regressions all at once."""
     later = sliding_window_view(np.append(anomalies[1:], np.full(horizon, np.nan)), horizon)
     known = np.isfinite(later)
     wanted = np.where(known, later - level[:, None], 0.0)
@@ -467,7 +275,9 @@ def _regressed(means: Floats, anomalies: Floats, level: Floats, horizon: int) ->
     squares = (known.T.astype(np.float64) @ products).reshape(horizon, width, width)
     penalty = _RIDGE * float(np.nanvar(anomalies)) * (known.sum(0) + _PRIOR) + np.finfo(np.float64).tiny
     penalty = penalty + _LEAST_PENALTY * np.trace(squares, axis1=1, axis2=2)
-    penalties = penalty[:, None, None] * np.eye(width)
+    farther = np.ones((horizon, width))
+    farther[:, own or width :] = _ELSEWHERE * np.arange(1, horizon + 1)[:, None]
+    penalties = (penalty[:, None] * farther)[:, :, None] * np.eye(width)
     found = np.linalg.solve(squares + penalties, (wanted.T @ means)[:, :, None])
     return np.asarray(found[:, :, 0].T, dtype=np.float64)
 
@@ -475,16 +285,27 @@ def _regressed(means: Floats, anomalies: Floats, level: Floats, horizon: int) ->
 # --- the past as a test -----------------------------------------------------------------------------------------------
 
 
-def _views(
-    times: Integers, series: Floats, weights: Floats, used: int, horizon: int, calendar: Calendar
-) -> tuple[Regular, tuple[View, View]]:
-    """What the first `used` buckets tell: one view around the trend, one that stays near the latest level."""
-    regular = Regular.of(times[:used], series[:used], weights[:used], calendar)
-    every = np.arange(times[0], times[-1] + 1 + horizon)
-    returning, staying = (
-        View.of(regular.at(every, not stay), series, used, calendar.windows, horizon, stay) for stay in (False, True)
-    )
-    return regular, (returning, staying)
+@dataclass(frozen=True)
+class _Known:
+    """A series on its grid, and those beside it."""
+
+    times: Integers
+    tame: Floats
+    weights: Floats
+    calendar: Calendar
+    beside: Beside | None
+
+    def views(self, used: int, horizon: int) -> tuple[Regular, tuple[View, View]]:
+        """What the first `used` buckets tell: one view around the trend, one that stays near the latest level."""
+        times, calendar = self.times, self.calendar
+        regular = Regular.of(times[:used], self.tame[:used], self.weights[:used], calendar)
+        every = np.arange(times[0], times[-1] + 1 + horizon)
+        elsewhere = (None, None) if self.beside is None else self.beside.latest(times, used)
+        returning, staying = (
+            View.of(regular.at(every, not stay), self.tame, used, calendar.windows, horizon, stay, latest)
+            for stay, latest in zip((False, True), elsewhere, strict=True)
+        )
+        return regular, (returning, staying)
 
 
 @dataclass(frozen=True)
@@ -499,21 +320,18 @@ class Rehearsal:
     @classmethod
     def of(
         cls,
-        times: Integers,
-        tame: Floats,
+        known: _Known,
         series: Floats,
-        weights: Floats,
         horizon: int,
-        calendar: Calendar,
         spreads: Floats,
     ) -> Rehearsal:
         """Fit at a few ends in the second half of the values, and forecast from each bucket until the next end."""
-        size, seen = times.size, np.cumsum(np.isfinite(series))
+        size, seen = series.size, np.cumsum(np.isfinite(series))
         half = int(np.searchsorted(seen, max(seen[-1] // 2, _START))) + 1
         ends = np.unique(np.linspace(max(half, size - _RECENT), size - 1, _FOLDS + 1).astype(np.int64))
         views, origins = [], []
         for used, until in pairwise(ends):
-            _, (returning, staying) = _views(times, tame, weights, int(used), horizon, calendar)
+            _, (returning, staying) = known.views(int(used), horizon)
             froms = np.arange(used - 1, until - 1)
             views.append(np.stack((returning.ahead(froms), staying.ahead(froms))))
             origins.append(froms)
@@ -521,9 +339,10 @@ class Rehearsal:
         ahead = np.arange(1, horizon + 1)
         nothing, later = np.full(horizon, np.nan), froms[:, None] + ahead
         came, units = (np.append(each, nothing)[later] for each in (series, spreads))
-        seasons_back = -(-ahead // calendar.season) * calendar.season
+        season = known.calendar.season
+        seasons_back = -(-ahead // season) * season
         before = later - seasons_back
-        naive = np.where(before >= 0, tame[np.maximum(before, 0)], np.nan)
+        naive = np.where(before >= 0, known.tame[np.maximum(before, 0)], np.nan)
         return cls(came, np.concatenate(views, axis=1), naive, units)
 
     @property
