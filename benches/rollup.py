@@ -1,12 +1,14 @@
 """Is the sketch better than a rollup of the same bytes? (what one would keep without us)
 
-    python benches/rollup.py [--questions 200] [--only brazil]
+    python benches/rollup.py [--questions 200] [--only brazil] [--seeds 1,2,3]
 
 The rival groups the rows by cell and span in DuckDB, with the rows of each group, and for each feature how many values
 there are, their mean and their deviation (sums and sums of squares in another dress, that float32 can hold), and writes
 that as sorted zstd Parquet. For each geohash length the shortest span that fits a tenth of the rows' size is taken, and
 of these rollups the one that answers best. It answers COUNT, MEAN and STD without predicates: scopes that are unions of
-its groups from them, others prorated by area and time. Questions, truth and scales of errors are those of accuracy.py.
+its groups from them, others prorated by area and time. Questions, truth and scales of errors are those of accuracy.py,
+as many of each of the referee's seeds: one seed has some fifty answers in a class, of which two or three about rain
+decide.
 Classes are functions x whether the scope is a cell with whole days or another. Bar: our mean error is at most the
 rollup's in every class (errors below 1e-4 count as none). Writes benches/results/rollup.json.
 """
@@ -20,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,7 +40,6 @@ from accuracy import (
     CONTEST,
     FLOOR,
     LEAST,
-    SEED,
     Case,
     Question,
     error_of,
@@ -48,7 +50,7 @@ from accuracy import (
 )
 from synopsis.grid import geohash
 
-SHARE, QUESTIONS = 0.1, 200
+SHARE, QUESTIONS, SEEDS = 0.1, 200, (1, 2, 3)
 NAMES = ("brazil", "beijing", "us_weather", "spain", "us_air")  #: the stations
 LENGTHS = (4, 3, 2, 1)  #: of geohashes
 SPANS = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 28, 42, 56, 84, 112, 168, 224, 336, 448, 896, 10_000)  #: days
@@ -191,9 +193,9 @@ def fitting(truth: Any) -> Iterator[Rollup]:
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
-def questions_of(contest: ModuleType, truth: Any) -> Iterator[tuple[Question, str]]:
+def questions_of(contest: ModuleType, truth: Any, seed: int) -> Iterator[tuple[Question, str]]:
     """The referee's scopes without predicates, and the class of each."""
-    source, random, number = contest.Questions(truth, SEED), np.random.default_rng(SEED), 0
+    source, random, number = contest.Questions(truth, seed), np.random.default_rng(seed), 0
     while True:
         asked, true, size, kind = source.scope()
         number += 1
@@ -203,7 +205,15 @@ def questions_of(contest: ModuleType, truth: Any) -> Iterator[tuple[Question, st
         yield Question(number, asked, true, size, "", 0, feature, feature, 0.5), WHOLE if whole else OTHER
 
 
-def measure(contest: ModuleType, case: Case, questions: int, folder: Path) -> dict[str, Any]:
+def that_enter(
+    contest: ModuleType, truth: Any, seed: int, questions: int
+) -> Iterator[tuple[Question, str, dict[str, float]]]:
+    """So many questions that have rows enough to be compared, their classes and what is true."""
+    found = ((question, kind, true_answer(truth, question)) for question, kind in questions_of(contest, truth, seed))
+    return islice((each for each in found if each[2]["COUNT"] >= LEAST and each[2]["values"] >= LEAST), questions)
+
+
+def measure(contest: ModuleType, case: Case, questions: int, seeds: list[int], folder: Path) -> dict[str, Any]:
     """Build both, ask both."""
     truth = truth_of(contest, case, SHARE)
     prepare(truth)
@@ -211,11 +221,7 @@ def measure(contest: ModuleType, case: Case, questions: int, folder: Path) -> di
     report = syn.build(case.path, spec_of(case, truth.budget), folder / case.file, progress=False)
     sketch = syn.open(folder / case.file)
     errors: dict[tuple[str, str], list[list[float]]] = {}
-    entered = 0
-    for question, kind in questions_of(contest, truth):
-        want = true_answer(truth, question)
-        if want["COUNT"] < LEAST or want["values"] < LEAST:
-            continue
+    for question, kind, want in chain.from_iterable(that_enter(contest, truth, seed, questions) for seed in seeds):
         scope = Scope.of(contest, question.asked)
         answers = [rival.answer(scope, question.first) for rival in rivals]
         names = {name: question.names[name] for name in FUNCTIONS}
@@ -224,9 +230,6 @@ def measure(contest: ModuleType, case: Case, questions: int, folder: Path) -> di
             given = [answer[name].estimate, *(each[function] for each in answers)]
             off = [error_of(truth, question, function, value, want) for value in given]
             errors.setdefault((function, kind), []).append(off)
-        entered += 1
-        if entered == questions:
-            break
     truth.con.close()
     means = {each: np.mean(found, axis=0) for each, found in errors.items()}
     best = int(np.argmin(np.mean(list(means.values()), axis=0)[1:]))
@@ -245,7 +248,7 @@ def measure(contest: ModuleType, case: Case, questions: int, folder: Path) -> di
         "rollup_bytes": rivals[best].size_bytes,
         "rollup": rivals[best].grain,
         "tried": {rival.grain: rival.size_bytes for rival in rivals},
-        "questions": entered,
+        "questions": questions * len(seeds),
         "classes": classes,
         "met": all(row["met"] for row in classes.values()),
     }
@@ -255,17 +258,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--only", choices=NAMES)
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     options = parser.parse_args()
     if not CONTEST.exists() or not DATA.is_dir():
         print("the folder shared does not lie beside this repository: nothing to measure")
         return 0
     from synopsis.spark import session
 
-    contest, figures = referee(), {}
+    contest, figures, seeds = referee(), {}, [int(seed) for seed in options.seeds.split(",")]
     try:
         for name in [options.only] if options.only else NAMES:
             with tempfile.TemporaryDirectory(prefix="synopsis-bench-") as folder:
-                found = figures[name] = measure(contest, CASES[name], options.questions, Path(folder))
+                found = figures[name] = measure(contest, CASES[name], options.questions, seeds, Path(folder))
             sizes = f"sketch {found['sketch_bytes']:,} bytes, rollup {found['rollup_bytes']:,}"
             print(f"\n{name}: {sizes} ({found['rollup']})")
             print_table(
