@@ -637,6 +637,12 @@ def _when_not(figures: dict[str, Any]) -> str:
             "",
         ]
     lines += [
+        "**When rows come in many small batches.** Each batch has strata, and bins, of its own, so that a small sketch "
+        "fills up with bins: us_weather at 1/10 refuses the twentieth of single days that are added to it "
+        "(`benches/forecast.py`). Give more bytes, gather rows into larger batches, or build anew from time to time.",
+        "",
+    ]
+    lines += [
         '**When exactness is required.** Give `exact_at`, as in `exact_at=(4, "1mo")`: statistics of whole cells and '
         "months are then exact, and predicates are refused. For single rows, and for all that must be exact under "
         "predicates, keep the rows.",
