@@ -39,7 +39,7 @@ Combination = dict[int, Leaf]  #: what each feature must fulfil, all at once
 _MOST: Final = 64
 
 #: Rows that a count may have which may be none.
-_FEW: Final = 10
+FEW: Final = 10
 
 _EVER: Final = np.iinfo(np.int64)
 
@@ -57,7 +57,7 @@ def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Fo
         parts, is_looked_for = each.only or asked.parts, each in asked.looked_for
         if any(part.condition == EVERYTHING for part in parts):
             continue
-        if not is_looked_for and not ((values[each].low == 0) & (values[each].estimate <= _FEW)).any():
+        if not is_looked_for and not ((values[each].low == 0) & (values[each].estimate <= FEW)).any():
             continue
         looked = None if summary.meetings is None else Looked(found, asked, parts, summary, summary.meetings, layout)
         if looked is not None:

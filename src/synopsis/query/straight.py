@@ -19,6 +19,7 @@ import numpy as np
 from synopsis.query.answer import Answer, Column
 from synopsis.query.binding import Plan, Statistic, plan
 from synopsis.query.histograms import fine_bins
+from synopsis.query.meetings import FEW
 from synopsis.query.opened import days_of, held, places_of
 from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
@@ -48,9 +49,6 @@ else:
 
 #: Routes that are remembered of a sketch, a few kilobytes each.
 _REMEMBERED: Final = 512
-
-#: Rows that a count may have which meetings may yet deny.
-_FEW: Final = 10
 
 
 class Route(NamedTuple):
@@ -180,7 +178,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         own = numbers[at]
         if is_whole:
             own = own[:3].astype(np.int64)
-            if route.unmet and own[1] == 0 and own[0] <= _FEW:
+            if route.unmet and own[1] == 0 and own[0] <= FEW:  # meetings may yet deny them
                 return None
         columns[name] = Values(own[:1], own[1:2], own[2:3], promised[at : at + 1], numbers[at : at + 1, 3:])
     return Answer(columns)
