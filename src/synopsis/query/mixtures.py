@@ -9,6 +9,7 @@ import numpy as np
 
 from synopsis.query.inference import NORMAL
 from synopsis.query.influences import LUMPS
+from synopsis.query.slices import reached as reached_by
 from synopsis.query.slices import value_at
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
@@ -194,14 +195,7 @@ def _lumped(
     place: float,
 ) -> float:
     """The error of a rank because all rows of the fine bin that it lies in may have one value; 0 where they have."""
-    begin, end = 0, low.size
-    while begin < end:
-        middle = (begin + end) >> 1
-        if mass[middle] <= place:
-            begin = middle + 1
-        else:
-            end = middle
-    code = max(begin - 1, 0)
+    code = max(min(reached_by(mass, place), low.size) - 1, 0)
     if step > 0.0 and high[code] - low[code] < 1.5 * step:
         return 0.0
     below = _reached_at(ends, reached, slope, first, past, mass[code])

@@ -167,6 +167,19 @@ def _at(totals: Floats, total: int, mass: Floats, place: float) -> float:
 
 
 @compiled
+def reached(mass: Floats, place: float) -> int:
+    """How many ends of fine bins lie below a place on the mass axis, or at it."""
+    begin, end = 0, mass.size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if mass[middle] <= place:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@compiled
 def measured(
     starts: Codes, ends: Codes, tilt: Tilts, chosen: Integers, mass: Floats, totals: Floats, ranges: Floats
 ) -> Floats:
@@ -184,7 +197,12 @@ def measured(
     for code in range(mass.size):
         places[0, code] = mass[code] * mass[code] / 2.0
     lower_place, upper_place = np.empty(ranges.shape[0]), np.empty(ranges.shape[0])
+    lower_code, upper_code = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     for pair in range(ranges.shape[0]):
+        lower_code[pair] = reached(mass, ranges[pair, 0]) - 1
+        upper_code[pair] = reached(mass, ranges[pair, 1]) - 1
+        if upper_code[pair] > 0 and mass[upper_code[pair]] == ranges[pair, 1]:  # it ends with the fine bin before
+            upper_code[pair] -= 1
         lower_place[pair] = _at(places, 0, mass, ranges[pair, 0])
         upper_place[pair] = _at(places, 0, mass, ranges[pair, 1])
         for total in range(4):
@@ -204,12 +222,25 @@ def measured(
                 whole = low <= 0.0 and high >= mass[-1]
                 if not whole and not (right > low and left < high):
                     continue
-                for total in range(4):
-                    grown[total] = totals[total, end] if whole or right <= high else upper[pair, total]
-                    grown[total] -= totals[total, begin] if whole or left >= low else lower[pair, total]
-                weight += flat * ((right if whole or right <= high else high) - (left if whole or left >= low else low))
-                place = places[0, end] if whole or right <= high else upper_place[pair]
-                weight += turned * (place - (places[0, begin] if whole or left >= low else lower_place[pair]))
+                to_end, from_begin = whole or right <= high, whole or left >= low
+                length = (right if to_end else high) - (left if from_begin else low)
+                first_code, last_code = (
+                    begin if from_begin else lower_code[pair],
+                    end - 1 if to_end else upper_code[pair],
+                )
+                weight += flat * length
+                if first_code == last_code and not (to_end and from_begin):
+                    # A part of one fine bin: of a small one, running totals would differ by their rounding.
+                    part = length / (mass[first_code + 1] - mass[first_code])
+                    for total in range(4):
+                        grown[total] = part * (totals[total, first_code + 1] - totals[total, first_code])
+                    weight += turned * part * (places[0, first_code + 1] - places[0, first_code])
+                else:
+                    for total in range(4):
+                        grown[total] = totals[total, end] if to_end else upper[pair, total]
+                        grown[total] -= totals[total, begin] if from_begin else lower[pair, total]
+                    place = places[0, end] if to_end else upper_place[pair]
+                    weight += turned * (place - (places[0, begin] if from_begin else lower_place[pair]))
                 first += flat * grown[0] + turned * grown[2]
                 second += flat * grown[1] + turned * grown[3]
             tables[0, number, each] = share
@@ -223,24 +254,11 @@ def measured(
 
 
 @compiled
-def _reached(mass: Floats, place: float) -> int:
-    """How many ends of fine bins lie below a place on the mass axis, or at it."""
-    begin, end = 0, mass.size
-    while begin < end:
-        middle = (begin + end) >> 1
-        if mass[middle] <= place:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@compiled
 def value_at(mass: Floats, low: Floats, high: Floats, step: float, place: float) -> float:
     """The value that so much of the mass axis lies below, on the grid where there is one; NaN where none is asked."""
     if np.isnan(place):
         return np.nan
-    code = min(max(_reached(mass, place) - 1, 0), low.size - 1)
+    code = min(max(reached(mass, place) - 1, 0), low.size - 1)
     part = (place - mass[code]) / (mass[code + 1] - mass[code])
     value = low[code] + min(max(part, 0.0), 1.0) * (high[code] - low[code])
     return float(np.rint(value / step) * step if step else value)
