@@ -251,8 +251,8 @@ def test_a_part_of_a_sketch_and_a_sum_without_meetings_answer_as_before() -> Non
     part = STATIONS.ask("SELECT temp, half WHERE time >= '2024-02-01'")
     assert part.summary.meetings is None
     assert asked_of(part, "SELECT CONTAINS(temp > 30, half > 40) AS c")["c"].estimate == 1
-    assert (STATIONS.relation.summary + STATIONS.data.summary).meetings is None
-    both = STATIONS.relation.summary + STATIONS.relation.summary
+    assert (STATIONS.relation.summary.beside(STATIONS.data.summary)).meetings is None
+    both = STATIONS.relation.summary.beside(STATIONS.relation.summary)
     assert both.meetings is not None
     assert len(both.meetings) == len(STATIONS.relation.summary.meetings)
 

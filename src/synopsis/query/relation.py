@@ -119,7 +119,7 @@ def merged(one: Relation, other: Relation) -> Relation:
             "paths add up only within one layout: these were built apart; build the second into the first, "
             "with syn.build(..., to=...), or ask both by a JOIN"
         )
-    return Relation(one.strands, one.summary + other.summary, one.where, members)
+    return Relation(one.strands, one.summary.beside(other.summary), one.where, members)
 
 
 def _of_features(where: Condition, layout: Layout) -> Condition:

@@ -7,9 +7,9 @@ and to the paths of those strata that are in scope; only the frames of the featu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.streams import Odds
 from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.tilts import Tilts
 
 #: How much more streams may take, which need not be opened whole.
 _QUICKER: Final = 1.02
@@ -53,6 +54,10 @@ class Block:
     #: A frame with the words that streams have, features x streams, then words, a feature each; or nothing, then ranks.
     paths: tuple[bytes, ...]
     stretches: tuple[bytes, ...] = ()  #: a frame a feature, where they are kept
+
+    def moved(self, places: int) -> Block:
+        """The same block, its places so many positions later."""
+        return replace(self, place_low=self.place_low + places, place_high=self.place_high + places)
 
     @property
     def strata(self) -> int:
@@ -131,7 +136,7 @@ def opened(
         ordinal = np.arange(day_rows.size) - np.repeat(np.cumsum(lengths) - lengths - first, lengths)
         of_day = np.repeat(place + block.place_low, lengths)
         day_kept = Evenly(*where, block.share).paths(of_day, ordinal, day_rows)
-    bins = [_opened_bins(block.bins[feature], contexts.bins) for feature in features]
+    of_features = [_opened_bins(block.bins[feature], contexts.bins) for feature in features]
     run_offset = np.append(0, np.cumsum(runs))
     path_offset = np.append(0, np.cumsum(day_kept))[np.append(0, np.cumsum(lengths))[run_offset]]
     known: dict[int, Codes] = {}
@@ -141,10 +146,10 @@ def opened(
     stretched = [stretches.opened(block.stretches[feature]) for feature in features if block.stretches]
     return Strata(
         period=period,
-        starts=np.stack([each[0] for each in bins]),
-        ends=np.stack([each[1] for each in bins]),
-        counts=np.stack([each[2] for each in bins]),
-        tilt=np.stack([each[3] for each in bins]),
+        starts=np.stack([each.starts for each in of_features]),
+        ends=np.stack([each.ends for each in of_features]),
+        counts=np.stack([each.counts for each in of_features]),
+        tilt=np.stack([each.tilt for each in of_features]),
         run_offset=run_offset,
         run_place=place + block.place_low,
         run_first=first,
@@ -155,6 +160,32 @@ def opened(
         stretches=np.stack(stretched) if stretched else np.empty((0, stretches.FACTS, 0), np.int64),
         stretching=stretching,
     )
+
+
+class Bins(NamedTuple):
+    """The bins of some strata, without their days and paths."""
+
+    starts: Codes
+    ends: Codes
+    counts: Integers
+    tilt: Tilts
+
+
+def keys(block: Block) -> tuple[Integers, Integers]:
+    """The period of every stratum, and one of its places, by which its group is known. Cost: proportional to runs."""
+    (period, runs), (place, _, _) = (unpacked(head).astype(np.int64) for head in block._heads[:2])
+    return period, place[np.cumsum(runs) - runs] + block.place_low
+
+
+def bins(block: Block, contexts: Contexts) -> Bins:
+    """The bins of all features, features x strata. Cost: proportional to strata."""
+    opened_bins = (_opened_bins(frame, contexts.bins) for frame in block.bins)
+    return Bins(*(np.stack(each) for each in zip(*opened_bins, strict=True)))
+
+
+def without_paths(block: Block) -> Block:
+    """The same block, of which only `keys` and `bins` can be asked."""
+    return replace(block, kept=0, paths=(), stretches=())
 
 
 def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: Integers) -> Codes:
@@ -179,11 +210,11 @@ def _closed_bins(strata: Strata, feature: int) -> bytes:
     return packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
 
 
-def _opened_bins(frame: bytes, bins: int) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
+def _opened_bins(frame: bytes, bins: int) -> Bins:
     table = unpacked(frame)
     begins = np.cumsum(table[: bins + 1], axis=0, dtype=np.uint8)
     starts, ends, tilt = tilts.read(begins.T, table[bins + 1 : 2 * bins + 1].T.view(np.int8))
     counts = np.zeros((table.shape[1], bins + 1), np.int64)
     for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
         counts = counts << 8 | plane.T
-    return starts, ends, counts, tilt
+    return Bins(starts, ends, counts, tilt)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch import stretches, tilts
 from synopsis.sketch.compiled import Later
+from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
@@ -220,45 +221,70 @@ def fitted(
     return from_tallies(scales, named, bins)
 
 
-def from_tallies(scales: Scales, tallies: Tallies, bins: int, stretching: Stretching | None = None) -> Strata:
+def from_tallies(
+    scales: Scales, tallies: Tallies, bins: int, stretching: Stretching | None = None, there: Lumps | None = None
+) -> Strata:
     """Strata with bins of their own, from the counts of fine codes, and with stretches where these are kept.
 
-    Cost is proportional to strata times fine bins, and to kept rows, times features.
+    Strata of which rows are `there` already get bins of all rows, and counts of the new ones. Cost is proportional to
+    strata times fine bins, and to kept rows, times features.
     """
-    parts = [_binned(tallies.mass[feature], scales, feature, bins) for feature in range(len(tallies.mass))]
+    parts = [_binned(tallies.mass[feature], scales, feature, bins, there) for feature in range(len(tallies.mass))]
     stratum, place, day = tallies.day_stratum, tallies.day_place, tallies.day
-    new = np.ones(day.size, np.bool_)
-    new[1:] = (stratum[1:] != stratum[:-1]) | (place[1:] != place[:-1]) | (day[1:] - day[:-1] > LONGEST_GAP)
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], day.size) - 1
-    run_days = day[last] - day[first] + 1
-    at = day + np.repeat(_ends(run_days)[:-1] - day[first], last - first + 1)
-    day_rows, day_kept = np.zeros(int(run_days.sum()), np.int64), np.zeros(int(run_days.sum()), np.int64)
-    day_rows[at] = tallies.day_rows
+    runs = Runs.of(stratum, place, day, tallies.period.size)
     # Kept rows stand in the order of days, and each of them has a day.
     kept_day = tallies.kept_us // DAY_US
     changes = [each[1:] != each[:-1] for each in (tallies.kept_stratum, tallies.kept_place, kept_day)]
     begins = np.flatnonzero(np.append(True, changes[0] | changes[1] | changes[2])) if kept_day.size else kept_day
     key = _flat(stratum, tallies.day_place, day, tallies)
     own = _flat(tallies.kept_stratum[begins], tallies.kept_place[begins], kept_day[begins], tallies)
-    day_kept[at[np.searchsorted(key, own)]] = np.diff(np.append(begins, kept_day.size))
+    kept = np.zeros(day.size, np.int64)
+    kept[np.searchsorted(key, own)] = np.diff(np.append(begins, kept_day.size))
     made = Strata(
         period=tallies.period,
         starts=np.stack([part.starts for part in parts]),
         ends=np.stack([part.ends for part in parts]),
         counts=np.stack([part.counts for part in parts]),
         tilt=np.stack([part.tilt for part in parts]),
-        run_offset=np.searchsorted(stratum[first], np.arange(tallies.period.size + 1)),
-        run_place=place[first],
-        run_first=day[first],
-        run_days=run_days,
-        day_rows=day_rows,
-        day_kept=day_kept,
+        run_offset=runs.offset,
+        run_place=runs.place,
+        run_first=runs.first,
+        run_days=runs.days,
+        day_rows=runs.of_all(tallies.day_rows),
+        day_kept=runs.of_all(kept),
         codes=np.stack(
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
     return made if stretching is None else _stretched(made, tallies, scales, stretching)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Days that have rows, as runs: days of one place, one after the other, with short gaps between them."""
+
+    offset: Integers  #: strata + 1: where each stratum's runs begin
+    place: Integers
+    first: Integers  #: the first day of each
+    days: Integers
+    at: Integers  #: days given: where each stands among those of all runs
+
+    @classmethod
+    def of(cls, stratum: Integers, place: Integers, day: Integers, strata: int) -> Runs:
+        """The runs of days in the order of stratum, place and time."""
+        new = np.ones(day.size, np.bool_)
+        new[1:] = (stratum[1:] != stratum[:-1]) | (place[1:] != place[:-1]) | (day[1:] - day[:-1] > LONGEST_GAP)
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], day.size) - 1
+        days = day[last] - day[first] + 1
+        at = day + np.repeat(_ends(days)[:-1] - day[first], last - first + 1)
+        return cls(np.searchsorted(stratum[first], np.arange(strata + 1)), place[first], day[first], days, at)
+
+    def of_all(self, numbers: Integers) -> Integers:
+        """Numbers of the days given, as those of all days of the runs; 0 of the others."""
+        found = np.zeros(int(self.days.sum()), np.int64)
+        found[self.at] = numbers
+        return found
 
 
 def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Stretching) -> Strata:
@@ -349,16 +375,19 @@ class _Binned:
     counts: Integers  #: strata x (bins + 1)
 
 
-def _binned(tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int) -> _Binned:
-    fine = scales.quantizers[feature].bins
+def _binned(
+    tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int, there: Lumps | None = None
+) -> _Binned:
+    fine, axis = scales.quantizers[feature].bins, MassAxis.of(scales, feature)
     mass = tallied[:, :fine].astype(np.int64)
-    begins = _begins(mass, bins)
-    starts, following = _compacted(begins, mass, bins)
+    lumps, spread = (mass, mass) if there is None else there.with_rows(feature, mass, axis)
+    begins = _begins(lumps, bins)
+    starts, following = _compacted(begins, spread, bins)
     bin_of = np.full(tallied.shape, bins, np.uint8)
     bin_of[:, :fine] = np.maximum(np.cumsum(begins, axis=1) - 1, 0)
     key = (np.arange(len(mass))[:, None] * bins + bin_of[:, :fine]).reshape(-1)
     counts = np.bincount(key, mass.reshape(-1), len(mass) * bins).reshape(-1, bins)
-    ends, tilt = tilts.fitted(MassAxis.of(scales, feature), starts, following, mass)
+    ends, tilt = tilts.fitted(axis, starts, following, spread)
     counts = np.concatenate((counts, tallied[:, ABSENT:].astype(np.float64)), axis=1).astype(np.int64)
     return _Binned(starts.astype(np.uint8), ends.astype(np.uint8), tilt, bin_of, counts)
 
@@ -401,7 +430,7 @@ def _thresholds(bins: int) -> Floats:
     return table
 
 
-def _compacted(begins: NDArray[np.bool_], mass: Integers, bins: int) -> tuple[Integers, Integers]:
+def _compacted(begins: NDArray[np.bool_], mass: Integers | Floats, bins: int) -> tuple[Integers, Integers]:
     """Where bins begin and the next ones do, by stratum; one past the last fine code seen where there is none."""
     holds = mass > 0
     top = np.where(holds.any(axis=1), mass.shape[1] - np.argmax(holds[:, ::-1], axis=1), 0)

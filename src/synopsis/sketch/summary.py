@@ -1,8 +1,8 @@
 """The summary: packed strata of all places within one layout, with what is needed to read them.
 
-A summary is a set of blocks. Two of the same layout add by putting their blocks side by side, whatever the order; and
-one that has grown too large is thinned: every so many of its paths in the order of time stay, and the exact counts say
-as before what each of them stands for.
+A summary is a set of blocks. Two of the same layout add: strata of one group and period join (`joining`), others come
+to stand side by side; and one that has grown too large is thinned: every so many of its paths in the order of time
+stay, and the exact counts say as before what each of them stands for.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.sketch import blocks
+from synopsis.sketch import blocks, joining
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
+from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.meetings import Meetings
-from synopsis.sketch.moments import Floats
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, restretched
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.tallies import DAY_US, EVERYTHING
+from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, distinct_places, groups, numbered
 
 #: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
 BLOCK_PATHS = 12_000
@@ -36,6 +37,8 @@ BLOCK_STRATA = 1_024
 
 #: Features of a moving object's path behind its own: latitude, longitude, local time of day.
 WHEREABOUTS = 3
+
+_NONE = np.empty(0, np.int64)
 
 #: Bits of a position's geohash, by which places are sorted, so that neighbours stand together.
 ORDER_BITS = 50
@@ -163,21 +166,98 @@ class Summary:
             "meetings": self._meetings_bytes,
         }
 
-    def __add__(self, other: Summary) -> Summary:
-        """Both side by side; their layouts, scales and contexts are the same."""
+    def beside(self, other: Summary) -> Summary:
+        """Both side by side; their layouts, scales and contexts are the same, their places may be."""
         size = self.latitude.size
-        known = self.meetings, other.meetings
-        moved = (
-            replace(block, place_low=block.place_low + size, place_high=block.place_high + size)
-            for block in other.blocks
-        )
         return replace(
             self,
             latitude=np.concatenate((self.latitude, other.latitude)),
             longitude=np.concatenate((self.longitude, other.longitude)),
-            blocks=(*self.blocks, *moved),
-            meetings=None if known[0] is None or known[1] is None else known[0] + known[1],
+            blocks=(*self.blocks, *(block.moved(size) for block in other.blocks)),
+            meetings=self._met_with(other),
         )
+
+    def __add__(self, other: Summary) -> Summary:
+        """Both as one: strata of one group and period join where those of `other` were made to (`lumps`).
+
+        Blocks in which nothing changes stay as they are. Cost: proportional to the others, whose paths are packed
+        again.
+        """
+        places = _Places.of(self, other)
+        of_self, of_other = self._keys(places.first, places), other._keys(places.second, places)
+        into = _matched(of_self, of_other)
+        changed = np.zeros(len(self.blocks), np.bool_)
+        changed[of_self.block[into >= 0]] = True
+        for number, block in enumerate(self.blocks):
+            changed[number] |= not places.stays(block)
+        parts = [self._at(places.first, block) for block, now in zip(self.blocks, changed, strict=True) if now]
+        news = [other._at(places.second, block) for block in other.blocks]
+        if parts and news:
+            new, there = Strata.joined(news), Strata.joined(parts)
+            into = into[changed[of_self.block]]
+            made = joining.joined(there, new, into, self.scales, timed=not self.layout.moving)
+        elif parts or news:
+            made = Strata.joined(parts or news)
+        else:
+            return replace(self, meetings=self._met_with(other))
+        even = self.layout.evenly(places.latitude, places.longitude)
+        closed = [blocks.closed(made.take(run), self.contexts, even) for run in cut(made)]
+        kept = [
+            block.moved(int(places.first[block.place_low]) - block.place_low)
+            for block, now in zip(self.blocks, changed, strict=True)
+            if not now
+        ]
+        return replace(
+            self,
+            latitude=places.latitude,
+            longitude=places.longitude,
+            blocks=tuple(sorted((*kept, *closed), key=lambda block: (block.place_low, block.period_low))),
+            meetings=self._met_with(other),
+        )
+
+    def _met_with(self, other: Summary) -> Meetings | None:
+        return None if self.meetings is None or other.meetings is None else self.meetings + other.meetings
+
+    def _at(self, place: Integers, block: Block) -> Strata:
+        """The strata of one block with all features, whose places have these numbers."""
+        strata = self.opened_block(block, range(len(self.scales.quantizers)))
+        return replace(strata, run_place=place[strata.run_place])
+
+    def _keys(self, place: Integers, places: _Places) -> _Keys:
+        """Group and period of every stratum, and its block; places have these numbers."""
+        found = [blocks.keys(block) for block in self.blocks] or [(_NONE, _NONE)]
+        period, own = (np.concatenate(each) for each in zip(*found, strict=True))
+        where = place[own]
+        bits = self.layout.region_bits
+        group = where if bits is None else groups(places.latitude, places.longitude, bits)[where]
+        return _Keys(group, period, np.repeat(np.arange(len(found)), [each[0].size for each in found]))
+
+    @property
+    def only_bins(self) -> Summary:
+        """The same without paths, stretches and meetings: what a batch has to know that is to be added (`lumps`)."""
+        return replace(self, blocks=tuple(map(blocks.without_paths, self.blocks)), meetings=None)
+
+    def lumps(self, tallies: Tallies) -> Lumps | None:
+        """The bins of strata that tallies are of; None where there are none. Where several are, the one with most rows.
+
+        Cost: proportional to strata, and to the bins of blocks that have some of them.
+        """
+        places = _Places.of(self, tallies)
+        keys = self._keys(places.first, places)
+        group = places.second[tallies.group] if self.layout.region_bits is None else tallies.group
+        into = _matched(keys, _Keys(group, tallies.period, np.zeros_like(tallies.period)))
+        known = np.unique(keys.block[into >= 0])
+        if not known.size:
+            return None
+        opened = [blocks.bins(self.blocks[number], self.contexts) for number in known.tolist()]
+        found = blocks.Bins(*(np.concatenate(each, axis=1) for each in zip(*opened, strict=True)))
+        stratum = into[np.isin(keys.block, known)]
+        rows = found.counts[0].sum(axis=1)
+        order = np.lexsort((-rows, stratum))
+        order = order[stratum[order] >= 0]
+        order = order[np.diff(stratum[order], prepend=-1) != 0]
+        starts, ends, counts, tilt = found.starts, found.ends, found.counts, found.tilt
+        return Lumps(stratum[order], starts[:, order], ends[:, order], counts[:, order], tilt[:, order])
 
     def opened(self, features: Sequence[int]) -> list[Strata]:
         """The strata of every block, with these features."""
@@ -273,6 +353,50 @@ class Summary:
             share = (memory - (found.nbytes - paths)) / paths * 0.99
             found = found.thinned(max(share, 0.0))
         return replace(found, meetings=None) if found.nbytes > memory else found
+
+
+class _Keys(NamedTuple):
+    """Strata: by what they join, and where they are."""
+
+    group: Integers
+    period: Integers
+    block: Integers
+
+
+def _matched(keys: _Keys, others: _Keys) -> Integers:
+    """Which of the others, no two of which are alike, each is like; -1: none."""
+    size = keys.group.size
+    _, number = numbered(np.concatenate((keys.group, others.group)), np.concatenate((keys.period, others.period)))
+    found = np.full(int(number.max(initial=-1)) + 1, -1)
+    found[number[size:]] = np.arange(others.group.size)
+    return np.asarray(found[number[:size]])
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of two, each once, neighbours together."""
+
+    latitude: Floats
+    longitude: Floats
+    first: Integers  #: places of the one: where each is
+    second: Integers  #: places of the other
+
+    @classmethod
+    def of(cls, one: Summary, other: Summary | Tallies) -> _Places:
+        """Cost: places are sorted."""
+        latitude, longitude, number = distinct_places(
+            np.concatenate((one.latitude, other.latitude)), np.concatenate((one.longitude, other.longitude))
+        )
+        order = np.argsort(place_order(latitude, longitude), kind="stable")
+        rank = np.empty(order.size, np.int64)
+        rank[order] = np.arange(order.size)
+        own = rank[number]
+        return cls(latitude[order], longitude[order], own[: one.latitude.size], own[one.latitude.size :])
+
+    def stays(self, block: Block) -> bool:
+        """Whether the places of a block of the one are what they were, one after the other."""
+        own = self.first[block.place_low : block.place_high + 1]
+        return bool((np.diff(own) == 1).all())
 
 
 def in_words(months: int) -> str:

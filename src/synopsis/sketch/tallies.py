@@ -81,7 +81,7 @@ class Tallies:
 
         Cost: two sorts of the rows, and a pass over their codes, and over their levels.
         """
-        lat, lon, place = _places(latitude, longitude)
+        lat, lon, place = distinct_places(latitude, longitude)
         stratum_key, stratum = numbered(groups(lat, lon, region_bits)[place], period)
         run_key, run = numbered(stratum, place)
         day_key, at = numbered(run, local_us // DAY_US)
@@ -126,7 +126,7 @@ class Tallies:
     def joined(cls, parts: Sequence[Tallies]) -> Tallies:
         """All of them added up. Cost: proportional to strata and kept rows, which are sorted anew."""
         sizes = np.cumsum([0, *(part.latitude.size for part in parts)])
-        lat, lon, place_of = _places(
+        lat, lon, place_of = distinct_places(
             np.concatenate([part.latitude for part in parts]), np.concatenate([part.longitude for part in parts])
         )
         bits, timed = parts[0].region_bits, parts[0].timed
@@ -298,7 +298,7 @@ def _mixed(codes: Codes) -> NDArray[np.uint64]:
     return mixed
 
 
-def _places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:
+def distinct_places(latitude: Floats, longitude: Floats) -> tuple[Floats, Floats, Integers]:
     """The different positions, sorted by latitude and longitude, and which of them each is."""
     # Zero has two signs and one place.
     lat_bits, lon_bits = (latitude + 0.0).view(np.int64), (longitude + 0.0).view(np.int64)

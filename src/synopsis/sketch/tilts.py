@@ -43,23 +43,23 @@ def left(fine: Integers, cut: int) -> Integers:
     return -(-fine >> int(CUTS[cut]))
 
 
-def fitted(axis: MassAxis, starts: Integers, following: Integers, mass: Integers) -> tuple[Integers, Tilts]:
+def fitted(axis: MassAxis, starts: Integers, following: Integers, mass: Integers | Floats) -> tuple[Integers, Tilts]:
     """Where each bin ends, strata x bins, and its slope, so that its mean is as near as can be.
 
-    `mass` has the rows of every fine bin, which know no more than their mean and spread. Cost: proportional to strata
-    times bins, and times fine bins once.
+    `mass` has the rows of every fine bin, which know no more than their mean and spread; 0 where there surely are none.
+    Cost: proportional to strata times bins, and times fine bins once.
     """
     with np.errstate(all="ignore"):  # bins that are not used, and numbers near the largest that there are
         inside = _Runs.of(axis, mass)
         rows, first, second = inside.between(starts, following)
         mean = first / rows
-        ends, tilt = _nearest(axis, starts, following, rows, mean, inside)
+        ends, tilt = _nearest(axis, starts, following, mean, inside)
         _settle(axis, starts, ends, tilt, following, np.stack((rows, first, second)))
     return ends, tilt
 
 
 def _nearest(
-    axis: MassAxis, starts: Integers, following: Integers, rows: Floats, mean: Floats, inside: _Runs
+    axis: MassAxis, starts: Integers, following: Integers, mean: Floats, inside: _Runs
 ) -> tuple[Integers, Tilts]:
     """The slope or the cut of every bin whose mean comes closest; a cut only where nothing lies behind it."""
     flat, slope = axis.moments(starts, following)
@@ -73,7 +73,7 @@ def _nearest(
     for cut in range(CUTS.size):
         end = starts + left(following - starts, cut)
         now = np.abs(axis.moments(starts, end)[0] - mean)
-        closer = (now < off - near) & (inside.between(starts, end)[0] == rows)
+        closer = (now < off - near) & inside.none(end, following)
         ends, off = np.where(closer, end, ends), np.where(closer, now, off)
         tilt[closer] = 0
     return ends, tilt
@@ -122,18 +122,25 @@ class _Runs:
     """Running totals over the fine bins of every stratum: of rows, and of their values and squares."""
 
     totals: Floats  #: 3 x strata x (fine bins + 1)
+    holds: Integers  #: strata x (fine bins + 1): how many fine bins have rows
 
     @classmethod
-    def of(cls, axis: MassAxis, mass: Integers) -> _Runs:
+    def of(cls, axis: MassAxis, mass: Integers | Floats) -> _Runs:
         """Those of so many rows in every fine bin."""
         means, squares = (np.diff(axis.totals[total]) / np.diff(axis.mass) for total in (0, 1))
         parts = np.stack((mass, mass * means, mass * squares))
-        return cls(np.cumsum(np.pad(parts, ((0, 0), (0, 0), (1, 0))), axis=2))
+        totals = np.cumsum(np.pad(parts, ((0, 0), (0, 0), (1, 0))), axis=2)
+        return cls(totals, np.cumsum(np.pad(mass > 0, ((0, 0), (1, 0))), axis=1))
 
     def between(self, starts: Integers, ends: Integers) -> Floats:
         """What they grow by: 3 x strata x bins."""
         own = np.arange(len(starts))[:, None]
         return np.asarray(self.totals[:, own, ends] - self.totals[:, own, starts])
+
+    def none(self, starts: Integers, ends: Integers) -> NDArray[np.bool_]:
+        """Strata x bins: whether there surely are no rows."""
+        own = np.arange(len(starts))[:, None]
+        return np.asarray(self.holds[own, ends] == self.holds[own, starts])
 
 
 def numbered(starts: Codes, ends: Codes, tilt: Tilts) -> tuple[Codes, Tilts]:

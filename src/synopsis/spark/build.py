@@ -89,7 +89,7 @@ def _added(adding: Adding) -> Report:
                 found = paths.statistics(adding.observed)
             rejected = adding.accepted(found.outcome)
             gathered = adding.gathered(state, found.outcome)
-            made = Summarising.planned(adding, found, gathered, summary)
+            made = Summarising.planned(adding, found, gathered, summary, state.version if state else None)
             if made is not None:
                 report, committed = add_summary(made, rejected)
             else:

@@ -14,7 +14,6 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -92,15 +91,16 @@ class PathPlan:
     contexts: Contexts
     sample: FineSums | None  #: of the rows that the scales were fitted to; None where another batch has settled them
     met: Grain | None  #: of meetings, where there are any
+    there: Summary | None = None  #: bins of what the rows are added to, where they are added to anything
 
     @classmethod
     def of(cls, summary: Summary) -> PathPlan:
         """That of a summary that is there."""
         met = None if summary.meetings is None else summary.meetings.grain
-        return cls(summary.layout, summary.scales, summary.contexts, None, met)
+        return cls(summary.layout, summary.scales, summary.contexts, None, met, summary.only_bins)
 
     def fits(self, summary: Summary) -> bool:
-        """Whether a summary was made in this way."""
+        """Whether what is made in this way adds to a summary."""
         same = self.scales.quantizers == summary.scales.quantizers and self.layout == summary.layout
         lacks = self.met is None and summary.meetings is not None
         return same and not lacks and self.contexts.same(summary.contexts)
@@ -199,7 +199,9 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
         tallies.unpersist()
     parts = [pickle.loads(part) for part in made["part"].to_pylist()]
     empty = Summary(layout, np.empty(0), np.empty(0), scales, contexts, ())
-    whole = reduce(add, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty)
+    whole = reduce(
+        Summary.beside, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty
+    )
     meetings = [part for part in parts if isinstance(part, Meetings)]
     return replace(whole, meetings=Meetings.joined(meetings) if meetings else None)
 
@@ -345,8 +347,10 @@ def _packed(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.
     if tallied:
         tallies = Tallies.joined(tallied)
         order = np.argsort(place_order(tallies.latitude, tallies.longitude), kind="stable")
-        strata = from_tallies(how.scales, _renumbered(tallies, order), how.layout.bins, how.layout.stretching)
-        places = tallies.latitude[order], tallies.longitude[order]
+        tallies = _renumbered(tallies, order)
+        there = None if how.there is None else how.there.lumps(tallies)
+        strata = from_tallies(how.scales, tallies, how.layout.bins, how.layout.stretching, there)
+        places = tallies.latitude, tallies.longitude
         even = how.layout.evenly(*places)
         made = tuple(blocks.closed(strata.take(run), how.contexts, even) for run in cut(strata))
         found.append(Summary(how.layout, *places, how.scales, how.contexts, made))

@@ -15,6 +15,9 @@ from synopsis.spark.batches import TRIES, Adding
 from synopsis.store import summaries
 from synopsis.store.files import Written, write_file
 
+#: How often a batch is made again, to join with what another build has added meanwhile; then it may stand beside that.
+_REMADE = TRIES // 2
+
 #: Share of the budget below which it is worth building again with more paths, and what is aimed at then.
 _WELL_USED, _AIMED = 0.8, 0.97
 
@@ -27,18 +30,19 @@ class Summarising:
     found: paths.Statistics
     members: Members | None  #: of the batch
     how: paths.PathPlan
+    after: int | None  #: the version of the sketch that it was made to be added to
 
     @classmethod
     def planned(
-        cls, adding: Adding, found: paths.Statistics, members: Members | None, before: Summary | None
+        cls, adding: Adding, found: paths.Statistics, members: Members | None, before: Summary | None, after: int | None
     ) -> Summarising | None:
         """As the summary that is there was made, or by a new plan; None where the budget has no room for any."""
         if before is not None:
-            return cls(adding, found, members, paths.PathPlan.of(before))
+            return cls(adding, found, members, paths.PathPlan.of(before), after)
         with adding.watched("planning"):
             room = adding.spec.memory - (members.nbytes if members else 0)
             how = paths.plan(adding.observed, adding.spec, found, room)
-        return None if how is None else cls(adding, found, members, how)
+        return None if how is None else cls(adding, found, members, how, after)
 
     def finer(self, made: Summary) -> Summarising | None:
         """With more paths, where those made take far fewer bytes than the probe foretold."""
@@ -49,9 +53,9 @@ class Summarising:
         room = _AIMED * memory - made.nbytes + size
         return replace(self, how=replace(self.how, layout=replace(layout, kept=min(layout.kept * room / size, 1.0))))
 
-    def again(self, before: Summary) -> Summarising:
-        """The same batch in the layout of another summary."""
-        return replace(self, how=paths.PathPlan.of(before))
+    def again(self, before: Summary, after: int) -> Summarising:
+        """The same batch in the layout of another summary, and to join its strata."""
+        return replace(self, how=paths.PathPlan.of(before), after=after)
 
     def summary(self) -> Summary:
         """The summary of the batch. The heavy part."""
@@ -74,7 +78,7 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
         made, new = finer, finer.summary()
     rejects = adding.rejects() if rejected else ()
     rejects_version = None
-    for _ in range(TRIES):
+    for turn in range(TRIES):
         state = store.state()
         if state is not None and store.has_batch(adding.name):
             return adding.repeated(), ()
@@ -82,8 +86,9 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
         before = store.summary(state) if state else None
         if state is not None and before is None:
             raise BadTarget(f"another build made {store.place} without paths meanwhile; build again")
-        if before is not None and not made.how.fits(before):  # another build came first, and planned its own
-            made = made.again(before)
+        is_late = state is not None and state.version != made.after  # another build came first
+        if state is not None and before is not None and is_late and (turn < _REMADE or not made.how.fits(before)):
+            made = made.again(before, state.version)
             new = made.summary()
         members = adding.all_members(state, made.members)
         room = spec.memory - (members.nbytes if members else 0)

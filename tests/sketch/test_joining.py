@@ -1,0 +1,327 @@
+"""Batches that are added to a summary, from rows in memory."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synopsis.sketch import blocks, stretches
+from synopsis.sketch.budget import even_choice, tallied, whereabouts
+from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.scales import ABSENT, Scales
+from synopsis.sketch.strata import bin_ranges, foretold, from_tallies
+from synopsis.sketch.stretches import Stretching
+from synopsis.sketch.summary import PathLayout, Summary, cut, place_order
+from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies
+
+HOUR_US = DAY_US // 24
+DAYS, PLACES = 120, 6
+
+
+class Rows:
+    """Rows of a few places, hourly or daily; temperatures that follow a season, rain, and a feature often absent."""
+
+    def __init__(self, seed=0, per_day=6, days=DAYS, places=PLACES):
+        random = np.random.default_rng(seed)
+        place, day, slot = (each.reshape(-1) for each in np.meshgrid(*map(np.arange, (places, days, per_day))))
+        self.latitude = np.array([4.0, 4.5, -30.0, 51.25, 51.3, 12.0])[place]
+        self.longitude = np.array([7.0, 7.1, 60.0, 0.0, 0.5, -80.0])[place]
+        self.local_us = day * DAY_US + slot * (24 // per_day) * HOUR_US
+        warm = 15.0 * np.sin(day / 60.0) + 3.0 * place + random.normal(0.0, 3.0, day.size)
+        rain = np.where(random.random(day.size) < 0.7, 0.0, random.gamma(0.5, 6.0, day.size).round(1))
+        gusts = np.where(random.random(day.size) < 0.4, np.nan, warm * 2 + random.normal(0.0, 2.0, day.size))
+        self.values = np.stack((warm, rain, gusts))
+
+    def take(self, which):
+        part = object.__new__(Rows)
+        part.latitude, part.longitude, part.local_us = self.latitude[which], self.longitude[which], self.local_us[which]
+        part.values = self.values[:, which]
+        return part
+
+    @property
+    def size(self):
+        return self.local_us.size
+
+
+STATIONS = PathLayout(EVERYTHING, 15, 0.4, 4 * HOUR_US, True)
+LAYOUTS = {
+    "stations": STATIONS,
+    "quarters": replace(STATIONS, months=3),
+    "shared bins": replace(STATIONS, region_bits=5),
+    "every path": replace(STATIONS, kept=1.0),
+    "moving": PathLayout(EVERYTHING, 31, 0.4, 1, False, 5, 12),
+}
+
+
+def known(rows, layout):
+    """The features of all rows, with where and when they were where that is asked of moving objects."""
+    if layout.place_bits is None:
+        return rows.values
+    return np.concatenate((rows.values, whereabouts(rows.latitude, rows.longitude, rows.local_us, layout.place_bits)))
+
+
+def tallies_of(rows, layout, scales):
+    fine = scales.codes(known(rows, layout))
+    kept = even_choice(rows.latitude, rows.longitude, rows.local_us, fine, layout)
+    levels = None
+    if layout.stretching is not None:
+        tables = layout.stretching.levels_of_codes(scales)
+        levels = np.stack([table[codes] for table, codes in zip(tables, fine, strict=True)])
+    return tallied(rows.latitude, rows.longitude, rows.local_us, fine, kept, layout, levels)
+
+
+class Plan:
+    """A layout with scales and contexts of all rows."""
+
+    def __init__(self, rows, layout, stretch_days=0):
+        self.scales = Scales.fit(known(rows, layout))
+        stretching = Stretching.of(self.scales, stretch_days) if stretch_days else None
+        self.layout = replace(layout, stretching=stretching)
+        made = from_tallies(self.scales, tallies_of(rows, self.layout, self.scales), layout.bins)
+        self.contexts = Contexts.fit(made.codes, layout.bins)
+
+    def summary(self, rows, there=None):
+        """The summary of rows; where something is `there`, such as can be added to it."""
+        tallies = tallies_of(rows, self.layout, self.scales)
+        lumps = None if there is None else there.only_bins.lumps(tallies)
+        strata = from_tallies(self.scales, tallies, self.layout.bins, self.layout.stretching, lumps)
+        places = tallies.latitude, tallies.longitude
+        even = self.layout.evenly(*places)
+        made = tuple(blocks.closed(strata.take(run), self.contexts, even) for run in cut(strata))
+        return Summary(self.layout, *places, self.scales, self.contexts, made)
+
+    def added(self, batches):
+        whole = self.summary(batches[0])
+        for batch in batches[1:]:
+            whole = whole + self.summary(batch, whole)
+        return whole
+
+
+def everything(summary):
+    return summary.opened(range(len(summary.scales.quantizers)))
+
+
+def days_of(summary):
+    """Rows and paths by place and day."""
+    found = {}
+    for strata in everything(summary):
+        for place, day, rows, kept in zip(strata.day_place, strata.day, strata.day_rows, strata.day_kept, strict=True):
+            if rows:
+                key = float(summary.latitude[place]), float(summary.longitude[place]), int(day)
+                assert key not in found, "two strata of one place and day"
+                found[key] = int(rows), int(kept)
+    return found
+
+
+def keys_of(summary):
+    return sorted(
+        (float(summary.latitude[strata.run_place[run]]), float(summary.longitude[strata.run_place[run]]), int(period))
+        for strata in everything(summary)
+        for run, period in zip(strata.run_offset[:-1], strata.period, strict=True)
+    )
+
+
+def parted(rows, batches, seed):
+    """Rows in so many batches, by chance."""
+    which = np.random.default_rng(seed).integers(0, batches, rows.size)
+    return [rows.take(which == batch) for batch in range(batches)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("stretch_days", [0, 10])
+def test_rows_and_paths_of_days_are_the_same_in_whatever_batches_they_come(layout, stretch_days):
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS[layout], 0 if layout == "moving" else stretch_days)
+    whole = plan.summary(rows)
+    for batches in (
+        parted(rows, 4, 1),
+        [rows.take(rows.local_us // DAY_US % 7 == day) for day in (3, 0, 6, 1, 2, 5, 4)],
+    ):
+        found = plan.added(batches)
+        assert days_of(found) == days_of(whole)
+        assert keys_of(found) == keys_of(whole)
+        assert (found.rows, found.paths, found.strata) == (whole.rows, whole.paths, whole.strata)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_every_bin_holds_the_rows_that_it_counts(data):
+    """Counts are exact in whatever order and number batches come, and every row lies where its bin says."""
+    rows = Rows(seed=data.draw(st.integers(0, 3)), per_day=data.draw(st.sampled_from((1, 6))))
+    plan = Plan(rows, data.draw(st.sampled_from(list(LAYOUTS.values()))), 0)
+    cuts = sorted(data.draw(st.lists(st.integers(0, DAYS), min_size=1, max_size=6)))
+    day = rows.local_us // DAY_US
+    batches = [rows.take((day >= low) & (day < high)) for low, high in zip([0, *cuts], [*cuts, DAYS], strict=True)]
+    batches = data.draw(st.permutations([batch for batch in batches if batch.size]))
+    found = plan.added(batches)
+    assert found.rows == rows.size
+    values = known(rows, plan.layout)
+    fine = plan.scales.codes(values)
+    whole = tallies_of(rows, plan.layout, plan.scales)
+    for strata in everything(found):
+        for number in range(len(strata)):
+            place = strata.run_place[strata.run_offset[number]]
+            at = stratum_of(whole, found.latitude[place], found.longitude[place], strata.period[number], plan.layout)
+            for feature in range(len(fine)):
+                mass = whole.mass[feature][at]
+                counts = strata.counts[feature, number]
+                starts, ends = strata.starts[feature, number], strata.ends[feature, number]
+                used = ends > starts
+                held = [int(mass[start:end].sum()) for start, end in zip(starts[used], ends[used], strict=True)]
+                assert held == counts[:-1][used].tolist()
+                assert counts[-1] == mass[ABSENT]
+                assert counts.sum() == strata.rows[number]
+    assert sum(np.bincount(codes, minlength=plan.layout.bins + 1)[plan.layout.bins] for codes in kept_codes(found)) == (
+        (whole.kept_codes == ABSENT).sum()
+    )
+
+
+def kept_codes(summary):
+    return [codes for strata in everything(summary) for codes in strata.codes]
+
+
+def stratum_of(tallies: Tallies, latitude, longitude, period, layout):
+    """The stratum of tallies that a place and period belong to."""
+    (place,) = np.flatnonzero((tallies.latitude == latitude) & (tallies.longitude == longitude))
+    strata = np.unique(tallies.day_stratum[tallies.day_place == place])
+    (found,) = strata[tallies.period[strata] == period]
+    return found
+
+
+def test_every_kept_value_lies_in_the_range_of_its_bin_after_many_batches():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["every path"])
+    day = rows.local_us // DAY_US
+    found = plan.added([rows.take(day // 10 == decade) for decade in (5, 1, 0, 11, 10, 2, 3, 4, 9, 8, 7, 6)])
+    for strata in everything(found):
+        for number in range(len(strata)):
+            place = strata.run_place[strata.run_offset[number]]
+            own = rows.take((rows.latitude == found.latitude[place]) & (rows.longitude == found.longitude[place]))
+            own = own.take(np.argsort(own.local_us))
+            paths = slice(*strata.path_offset[number : number + 2])
+            for feature in range(3):
+                low, high = bin_ranges(strata, found.scales, feature)
+                code = strata.codes[feature, paths]
+                value = own.values[feature]
+                assert ((code == strata.bins) == np.isnan(value)).all()
+                here = code < strata.bins
+                assert (low[number, code[here]] <= value[here]).all()
+                assert (value[here] <= high[number, code[here]]).all()
+
+
+def test_bins_that_serve_stay_as_they_are_so_that_the_order_of_further_batches_leaves_no_trace():
+    """What the first batch has seen all values of is the layout of the others: counts and paths just add."""
+    rows = Rows(days=80)
+    shuffled = np.random.default_rng(2).permutation(rows.size)
+    first = rows.take(np.sort(shuffled[: rows.size * 3 // 4]))
+    plan = Plan(rows, LAYOUTS["stations"])
+    base = plan.summary(first)
+    rest = rows.take(np.sort(shuffled[rows.size * 3 // 4 :]))
+    inside = np.ones(rest.size, np.bool_)
+    fine = plan.scales.codes(rest.values)
+    for place in np.unique(first.latitude):
+        seen = plan.scales.codes(first.values[:, first.latitude == place])
+        for feature in range(3):
+            own = rest.latitude == place
+            inside &= ~own | np.isin(fine[feature], np.append(seen[feature], ABSENT))
+    rest = rest.take(inside)
+    day = rest.local_us // DAY_US
+    orders = ([0, 1, 2, 3], [3, 1, 0, 2])
+    made = []
+    for order in orders:
+        whole = base
+        for part in order:
+            batch = rest.take(day % 4 == part)
+            whole = whole + plan.summary(batch, whole)
+        made.append(whole)
+    for one, two in zip(everything(made[0]), everything(made[1]), strict=True):
+        for name in ("starts", "counts", "codes", "day_rows", "day_kept", "run_place", "run_first"):
+            assert np.array_equal(getattr(one, name), getattr(two, name)), name
+    assert starts_of(base) == starts_of(made[0])
+
+
+def starts_of(summary):
+    """Where bins begin, by place."""
+    return {
+        float(summary.latitude[strata.run_place[run]]): strata.starts[:, number].tolist()
+        for strata in everything(summary)
+        for number, run in enumerate(strata.run_offset[:-1])
+    }
+
+
+def test_bins_of_many_batches_serve_nearly_as_well_as_those_of_all_rows_at_once():
+    """A stratum that begins with one day in winter still has bins of about equal mass in summer."""
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"])
+    day = rows.local_us // DAY_US
+    whole, found = plan.summary(rows), plan.added([rows.take(day == each) for each in range(DAYS)])
+    for one, two in zip(everything(whole), everything(found), strict=True):
+        for feature in (0, 2):
+            largest = [
+                (strata.counts[feature, :, :-1].max(axis=1) / strata.counts[feature, :, :-1].sum(axis=1)).max()
+                for strata in (one, two)
+            ]
+            assert largest[1] < 2.5 * largest[0]
+            assert (two.counts[feature, :, :-1] > 0).sum(axis=1).min() >= 12
+
+
+def test_means_of_stretches_come_through_many_batches():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"], 10)
+    day = rows.local_us // DAY_US
+    found = plan.added([rows.take(day == each) for each in range(DAYS)])
+    whole = plan.summary(rows)
+    axes = stretches.running(plan.scales, plan.layout.stretching)
+    one, two = (told(summary, axes) for summary in (whole, found))
+    assert np.array_equal(one[:, 0], two[:, 0])
+    usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))  # rounded ten times each, by a tenth of that
+    assert np.abs((one - two)[:, 1] / usual).max() < 0.5
+    assert np.abs((one - two)[:, 2] / usual).max() < 0.5
+    assert np.abs((one - two)[:, 1:] / usual[:, None]).mean() < 0.1
+
+
+def told(summary, axes):
+    """Features x (values, mean, deviation) x stretches, by place and time."""
+    parts, keys = [], []
+    for strata in everything(summary):
+        parts.append(strata.lattice(axes).read(strata.stretches, foretold(strata, axes)))
+        begin = strata.stretch_offset[:-1]
+        keys.append(summary.latitude[strata.day_place[begin]] * 1000 + strata.day[begin] // 10)
+    return np.concatenate(parts, axis=2)[:, :, np.argsort(np.concatenate(keys))]
+
+
+def test_blocks_in_which_nothing_changes_stay_as_they_are():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"])
+    south, north = rows.take(rows.latitude < 10), rows.take(rows.latitude > 10)
+    one, two = plan.summary(south), plan.summary(north)
+    both = one + two
+    assert days_of(both) == days_of(plan.summary(rows))
+    more = plan.summary(south.take(np.arange(5)), both)
+    untouched = [block for block in both.blocks if both.latitude[block.place_low] > 10]
+    again = both + more
+    assert {block.head for block in untouched} <= {block.head for block in again.blocks}
+    assert again.rows == both.rows + 5
+
+
+def test_nothing_added_changes_nothing():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"])
+    whole = plan.summary(rows)
+    nothing = replace(whole, latitude=np.empty(0), longitude=np.empty(0), blocks=())
+    assert days_of(whole + nothing) == days_of(nothing + whole) == days_of(whole)
+    assert (nothing + nothing).rows == 0
+
+
+def test_strata_that_were_not_made_to_be_joined_stand_beside_each_other():
+    """As where a batch was made before another one came: nothing is lost, and what is certain holds."""
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"])
+    one, two = (plan.summary(part) for part in parted(rows, 2, 3))
+    both = one + two
+    assert both.rows == rows.size
+    assert both.strata > one.strata
+    assert both.latitude.size == one.latitude.size
+    assert np.array_equal(place_order(both.latitude, both.longitude), np.sort(place_order(one.latitude, one.longitude)))
