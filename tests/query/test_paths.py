@@ -427,7 +427,10 @@ def test_an_answer_becomes_a_table():
 def test_a_guess_has_no_interval():
     """Values beyond the ends that bins were fitted to leave nothing known at 95%."""
     summary = PLAIN.summary
-    wider = replace(summary, scales=summary.scales.widened(np.array([-100.0, 0.0, 0.0]), np.array([100.0, 1.0, 1.0])))
+    ends, values = (np.array([-100.0, 0.0, 0.0]), np.array([100.0, 1.0, 1.0])), np.full(3, 1_000.0)
+    few = replace(summary, scales=summary.scales.widened(*ends, values, np.ones(3)))
+    assert ask(Strands.empty(PLAIN.layout), "SELECT MEAN(temp) WHERE temp > 12", few)["MEAN(temp)"].p95 is not None
+    wider = replace(summary, scales=summary.scales.widened(*ends, values, np.full(3, 2.0)))
     names = ("STD(temp)", "VAR(temp)", "COVARIANCE(temp, half)", "CORRELATION(temp, half)")
     answer = ask(Strands.empty(PLAIN.layout), f"SELECT {', '.join(names)} WHERE temp > 12", wider)
     table = answer.to_arrow()

@@ -251,20 +251,20 @@ def starts_of(summary):
     }
 
 
-def test_bins_of_many_batches_serve_nearly_as_well_as_those_of_all_rows_at_once():
-    """A stratum that begins with one day in winter still has bins of about equal mass in summer."""
+def test_a_stratum_that_began_with_one_day_has_bins_of_all_that_came_after():
+    """Bins that were chosen in winter cannot be parted in summer, but most of 15 still tell rows apart."""
     rows = Rows()
     plan = Plan(rows, LAYOUTS["stations"])
     day = rows.local_us // DAY_US
-    whole, found = plan.summary(rows), plan.added([rows.take(day == each) for each in range(DAYS)])
-    for one, two in zip(everything(whole), everything(found), strict=True):
+    first = plan.summary(rows.take(day == 0))
+    found = plan.added([rows.take(day == each) for each in range(DAYS)])
+    for strata in everything(found):
         for feature in (0, 2):
-            largest = [
-                (strata.counts[feature, :, :-1].max(axis=1) / strata.counts[feature, :, :-1].sum(axis=1)).max()
-                for strata in (one, two)
-            ]
-            assert largest[1] < 2.5 * largest[0]
-            assert (two.counts[feature, :, :-1] > 0).sum(axis=1).min() >= 12
+            shares = strata.counts[feature, :, :-1] / strata.counts[feature, :, :-1].sum(axis=1, keepdims=True)
+            assert (1.0 / (shares**2).sum(axis=1)).min() > 4.0  # so many bins of equal mass would be as good
+            assert shares.max() < 0.5
+    reach = [np.ptp(np.concatenate([strata.ends[0] for strata in everything(each)])) for each in (first, found)]
+    assert reach[1] > reach[0]
 
 
 def test_means_of_stretches_come_through_many_batches():
@@ -282,13 +282,13 @@ def test_means_of_stretches_come_through_many_batches():
     assert np.abs((one - two)[:, 1:] / usual[:, None]).mean() < 0.1
 
 
-def told(summary, axes):
+def told(summary, axes, days=10):
     """Features x (values, mean, deviation) x stretches, by place and time."""
     parts, keys = [], []
     for strata in everything(summary):
         parts.append(strata.lattice(axes).read(strata.stretches, foretold(strata, axes)))
         begin = strata.stretch_offset[:-1]
-        keys.append(summary.latitude[strata.day_place[begin]] * 1000 + strata.day[begin] // 10)
+        keys.append(summary.latitude[strata.day_place[begin]] * 1000 + strata.day[begin] // days)
     return np.concatenate(parts, axis=2)[:, :, np.argsort(np.concatenate(keys))]
 
 
@@ -325,3 +325,66 @@ def test_strata_that_were_not_made_to_be_joined_stand_beside_each_other():
     assert both.strata > one.strata
     assert both.latitude.size == one.latitude.size
     assert np.array_equal(place_order(both.latitude, both.longitude), np.sort(place_order(one.latitude, one.longitude)))
+
+
+@pytest.mark.parametrize("stretch_days", [0, 10])
+def test_fewer_bins_hold_whole_ones_and_count_the_same_rows(stretch_days):
+    rows = Rows()
+    plan = Plan(rows, replace(LAYOUTS["every path"], bins=47), stretch_days)
+    whole = plan.summary(rows)
+    fewer = whole.rebinned(15)
+    assert (fewer.layout.bins, fewer.contexts.bins) == (15, 15)
+    assert fewer.nbytes < whole.nbytes
+    assert days_of(fewer) == days_of(whole)
+    fine = tallies_of(rows, plan.layout, plan.scales)
+    for one, two in zip(everything(whole), everything(fewer), strict=True):
+        assert set(two.starts.reshape(-1)) - set(one.starts.reshape(-1)) <= set(two.ends.max(axis=2).reshape(-1))
+        assert np.array_equal(one.counts.sum(axis=2), two.counts.sum(axis=2))
+        assert np.array_equal(one.counts[..., -1], two.counts[..., -1])
+        for number in range(len(two)):
+            place = two.run_place[two.run_offset[number]]
+            at = stratum_of(fine, whole.latitude[place], whole.longitude[place], two.period[number], plan.layout)
+            for feature in range(3):
+                used = two.ends[feature, number] > two.starts[feature, number]
+                ends = zip(two.starts[feature, number][used], two.ends[feature, number][used], strict=True)
+                held = [int(fine.mass[feature][at][start:end].sum()) for start, end in ends]
+                assert held == two.counts[feature, number, :-1][used].tolist()
+        for feature in range(3):  # paths of a bin are those of the bins within it
+            for codes, strata in ((one.codes[feature], one), (two.codes[feature], two)):
+                stratum = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
+                counted = np.zeros((len(strata), strata.bins + 1), np.int64)
+                np.add.at(counted, (stratum, codes), 1)
+                assert np.array_equal(counted, strata.counts[feature])  # every row has a path
+
+
+def test_stretches_of_twice_the_days_have_the_values_of_both():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"], 10)
+    longer = plan.summary(rows).lengthened()
+    assert longer.layout.stretching.days == 20
+    axes = stretches.running(plan.scales, plan.layout.stretching)
+    plain = Plan(rows, LAYOUTS["stations"], 20).summary(rows)
+    one, two = (told(summary, axes, 20) for summary in (plain, longer))
+    assert np.array_equal(one[:, 0], two[:, 0])
+    usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))
+    assert np.abs((one - two)[:, 1:] / usual[:, None]).max() < 0.3
+    assert longer.nbytes < plan.summary(rows).nbytes
+    for _ in range(5):
+        longer = longer.lengthened()
+    assert longer.layout.stretching is None
+    assert longer.parts["stretches"] == 0
+    assert days_of(longer) == days_of(plain)
+
+
+def test_a_summary_that_outgrows_its_memory_has_fewer_bins_before_it_has_fewer_paths():
+    rows = Rows()
+    plan = Plan(rows, replace(LAYOUTS["every path"], bins=47))
+    whole = plan.summary(rows)
+    fewest = whole.rebinned(15).nbytes
+    slightly = whole.within(max(whole.nbytes - 1, fewest))
+    assert slightly.layout.bins < 47
+    assert slightly.paths == rows.size
+    much = whole.within(fewest * 9 // 10)
+    assert much.layout.bins == 15
+    assert much.paths < rows.size
+    assert much.nbytes <= fewest * 9 // 10

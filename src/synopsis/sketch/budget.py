@@ -19,11 +19,8 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
 from synopsis.sketch.stretches import Levels, Stretching
-from synopsis.sketch.summary import PathLayout, cut
+from synopsis.sketch.summary import BINS, PathLayout, cut
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, PERIODS, Tallies, numbered, periods
-
-#: Bins of a feature: as few as serve, and more where all paths stay anyhow.
-BINS = (15, 23, 31, 47, 63)
 
 #: Bits of the cells whose stations share bins where there is no room for bins of each, finest first.
 SHARED = (15, 10, 5, 1)
@@ -37,6 +34,9 @@ MOVING_BINS = (249, 127, 63, 31, 15, 7)
 
 #: Share of the budget that exact counts may take: of stations at the very most, of moving objects.
 _MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
+
+#: Months for whose bins there is to be room in a share of the budget, where the first batch is of one period.
+_MONTHS_TO_COME, _SHARE_OF_BINS = 120, 0.25
 
 #: Bits by which places of a probe are told apart, neighbours together.
 _PLACE_BITS = 50
@@ -170,7 +170,20 @@ def _of_stations(probe: Probe, memory: int) -> Cost | None:
         if finer.affordable(memory) < 1.0:
             break
         best = finer
-    return best.stretched(probe, memory).filled(memory)
+    return _lasting(best, probe, memory).stretched(probe, memory).filled(memory)
+
+
+def _lasting(cost: Cost, probe: Probe, memory: int) -> Cost:
+    """The same with longer periods where all rows lie in one: as short as leaves room for the bins of years to come.
+
+    Such rows say nothing of how long periods should be, and other batches may follow.
+    """
+    layout = cost.layout
+    if np.unique(periods(probe.local_us, layout.months)).size > 1:
+        return cost
+    room = memory * _SHARE_OF_BINS / max(cost.bins, 1.0)  # periods of which bins fit
+    lasting = (months for months in PERIODS if months >= layout.months and _MONTHS_TO_COME / months <= room)
+    return replace(cost, layout=replace(layout, months=next(lasting, EVERYTHING)))
 
 
 def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch import stretches
+from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.moments import Integers
-from synopsis.sketch.scales import Codes, Scales
-from synopsis.sketch.strata import Runs, Strata, foretold
+from synopsis.sketch.scales import ABSENT, Codes, Scales
+from synopsis.sketch.strata import Runs, Strata, binned, foretold
+from synopsis.sketch.stretches import Stretching
 
 #: More than any fine code.
 _BEYOND = 512
@@ -73,14 +75,43 @@ def joined(there: Strata, new: Strata, into: Integers, scales: Scales, *, timed:
     return made if made.stretching is None else _stretched(made, (there, new), (number[target], number), scales)
 
 
+def rebinned(strata: Strata, scales: Scales, bins: int) -> Strata:
+    """The same strata with fewer bins, each of which holds whole ones of those that were.
+
+    Cost: proportional to strata times fine bins, and to paths.
+    """
+    lumps = Lumps(np.arange(len(strata)), strata.starts, strata.ends, strata.counts, strata.tilt)
+    none = np.zeros((len(strata), ABSENT + 1), np.uint32)
+    parts = [binned(none, scales, feature, bins, lumps) for feature in range(strata.features)]
+    fewer = replace(
+        strata,
+        starts=np.stack([part.starts for part in parts]),
+        ends=np.stack([part.ends for part in parts]),
+        tilt=np.stack([part.tilt for part in parts]),
+        counts=np.stack([part.counts for part in parts]),
+    )
+    same = np.arange(len(strata))
+    _, table = _nested(strata, fewer, same)
+    made = replace(fewer, counts=_counts(strata, fewer, table, same, same), codes=_recoded(strata, table))
+    return made if made.stretching is None else _stretched(made, (strata,), (same,), scales)
+
+
+def restretched(strata: Strata, scales: Scales, stretching: Stretching | None) -> Strata:
+    """The same strata with longer stretches, each of which holds whole ones, or with none."""
+    if stretching is None:
+        return replace(strata, stretching=None, stretches=strata.stretches[:, :, :0])
+    return _stretched(replace(strata, stretching=stretching), (strata,), (np.arange(len(strata)),), scales)
+
+
 def _nested(there: Strata, new: Strata, into: Integers) -> tuple[Integers, Codes]:
     """Which strata join which, and features x strata x (bins + 1): the bin that each bin becomes; the same where none.
 
     A bin that is there becomes the last new one that begins no later, and has to end no later than that.
     """
-    features, bins = there.features, there.bins
-    table = np.tile(np.arange(bins + 1, dtype=np.uint8), (features, len(there), 1))
+    features, bins = there.features, new.bins
+    table = np.tile(np.arange(there.bins + 1, dtype=np.uint8), (features, len(there), 1))
     asked = np.flatnonzero(into >= 0)
+    table[:, asked, there.bins] = bins
     fits = np.ones(asked.size, np.bool_)
     row = np.arange(asked.size)[:, None]
     for feature in range(features):
@@ -92,9 +123,9 @@ def _nested(there: Strata, new: Strata, into: Integers) -> tuple[Integers, Codes
         number = np.clip(found.reshape(starts.shape) - 1 - bins * row, -1, bins - 1)
         used = ends > starts
         fits &= (~used | ((number >= 0) & (ends <= final[row, number]))).all(axis=1)
-        table[feature, asked, :bins] = np.where(used, number, 0)
+        table[feature, asked, : there.bins] = np.where(used, number, 0)
     dropped = asked[~fits]
-    table[:, dropped] = np.arange(bins + 1, dtype=np.uint8)
+    table[:, dropped] = np.arange(there.bins + 1, dtype=np.uint8)
     joins = into.copy()
     joins[dropped] = -1
     return joins, table
@@ -108,8 +139,7 @@ def _recoded(strata: Strata, table: Codes) -> Codes:
 
 def _counts(there: Strata, new: Strata, table: Codes, target: Integers, order: Integers) -> Integers:
     """Features x strata x (bins + 1): rows of both."""
-    size, symbols = order.size, there.bins + 1
-    found = np.zeros((there.features, size, symbols), np.int64)
+    found = np.zeros((there.features, order.size, new.bins + 1), np.int64)
     found[:, : len(new)] = new.counts
     for feature, own in enumerate(found):
         np.add.at(own, (np.broadcast_to(target[:, None], table[feature].shape), table[feature]), there.counts[feature])
@@ -149,10 +179,8 @@ class _Entries:
         return order, np.flatnonzero(changes[0] | changes[1] | changes[2])
 
 
-def _stretched(
-    made: Strata, parts: tuple[Strata, Strata], numbers: tuple[Integers, Integers], scales: Scales
-) -> Strata:
-    """The same strata with the stretches of both parts, whose strata have these numbers."""
+def _stretched(made: Strata, parts: tuple[Strata, ...], numbers: tuple[Integers, ...], scales: Scales) -> Strata:
+    """The same strata with the stretches of these parts, whose strata have these numbers."""
     assert made.stretching is not None
     axes, days = stretches.running(scales, made.stretching), made.stretching.days
     key = _keys(made, np.arange(len(made)), days, made)
@@ -162,7 +190,9 @@ def _stretched(
         sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
         own = _keys(part, number, days, made)
         has = part.stretch_rows > 0
-        total[:, :, np.searchsorted(key, own[has])] += sums[:, :, has]
+        at = np.searchsorted(key, own[has])
+        for facts, more in zip(total.reshape(-1, key.size), sums[:, :, has].reshape(-1, at.size), strict=True):
+            facts += np.bincount(at, more, key.size)
     return replace(made, stretches=made.lattice(axes).facts(total, foretold(made, axes)))
 
 

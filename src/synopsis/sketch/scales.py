@@ -36,6 +36,9 @@ _ROUNDING = 1e-9
 #: What more of the values share is left aside when a grid is sought.
 _MODE_SHARE = 0.2
 
+#: Share of the values that may lie beyond the ends of the first batch before nothing is said of them at 95%.
+_FEW_BEYOND = 1e-3
+
 Codes = NDArray[np.uint8]
 Shorts = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -53,6 +56,8 @@ class Scales:
     steps: Floats  #: the grid that each feature's values lie on, as 0.1; 0 where they lie on none
     low: Floats  #: the lowest value of each feature; +inf where there is none
     high: Floats
+    values: Floats  #: how many values each feature has in all batches, where several have come; else 0
+    beyond: Floats  #: and how many of them lie beyond the ends that the bins were fitted to
 
     @classmethod
     def fit(
@@ -80,14 +85,19 @@ class Scales:
         moments = [fine_moments(*own) for own in zip(present, quantizers, steps, strict=True)]
         means, masses = (tuple(shorts(each[part]) for each in moments) for part in (0, 2))
         spreads = tuple(spread(*own) for own in zip(quantizers, (each[1] for each in moments), strict=True))
-        return cls(tuple(quantizers), tuple(ticks), means, spreads, masses, steps, low, high)
+        none = np.zeros(len(present))
+        return cls(tuple(quantizers), tuple(ticks), means, spreads, masses, steps, low, high, none, none)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         edges = sum(each.edges.nbytes + each.atoms.nbytes for each in self.quantizers)
         shares = sum(each.nbytes for each in (*self.means, *self.masses)) + sum(each.nbytes for each in self.spreads)
-        return edges + shares + self.steps.nbytes + self.low.nbytes + self.high.nbytes
+        return edges + shares + sum(each.nbytes for each in self._by_feature)
+
+    @property
+    def _by_feature(self) -> tuple[Floats, ...]:
+        return self.steps, self.low, self.high, self.values, self.beyond
 
     def code_of_tick(self, feature: int) -> Codes:
         """The fine code of every tick of a feature: a table of 65,536 bytes."""
@@ -131,19 +141,30 @@ class Scales:
             tuple(self.means[at] for at in which),
             tuple(self.spreads[at] for at in which),
             tuple(self.masses[at] for at in which),
-            *(each[list(which)] for each in (self.steps, self.low, self.high)),
+            *(each[list(which)] for each in self._by_feature),
         )
 
     def is_widened(self, feature: int) -> bool:
-        """Whether there are values beyond the ends that the bins were fitted to."""
-        quantizer = self.quantizers[feature]
-        return bool(self.low[feature] < quantizer.low or self.high[feature] > quantizer.high)
+        """Whether more than a few values lie beyond the ends that the bins were fitted to, nobody knows how far."""
+        return bool(self.beyond[feature] > _FEW_BEYOND * self.values[feature])
 
-    def widened(self, low: Floats, high: Floats) -> Scales:
-        """The same bins, with room for values of the first features that reach further."""
-        rest = np.full(self.low.size - low.size, np.inf)
-        wider = np.minimum(self.low, np.append(low, rest)), np.maximum(self.high, np.append(high, -rest))
-        return replace(self, low=wider[0], high=wider[1])
+    @property
+    def fitted(self) -> tuple[Floats, Floats]:
+        """The ends that the bins of each feature were fitted to."""
+        low, high = (np.array([getattr(each, end) for each in self.quantizers]) for end in ("low", "high"))
+        return low, high
+
+    def widened(self, low: Floats, high: Floats, values: Floats, beyond: Floats) -> Scales:
+        """The same bins after another batch, whose first features have these ends, and so many values and beyond."""
+        lacking = self.low.size - low.size
+        rest, none = np.full(lacking, np.inf), np.zeros(lacking)
+        return replace(
+            self,
+            low=np.minimum(self.low, np.append(low, rest)),
+            high=np.maximum(self.high, np.append(high, -rest)),
+            values=self.values + np.append(values, none),
+            beyond=self.beyond + np.append(beyond, none),
+        )
 
 
 def shorts(numbers: Floats) -> Shorts:

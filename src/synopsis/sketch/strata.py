@@ -229,7 +229,7 @@ def from_tallies(
     Strata of which rows are `there` already get bins of all rows, and counts of the new ones. Cost is proportional to
     strata times fine bins, and to kept rows, times features.
     """
-    parts = [_binned(tallies.mass[feature], scales, feature, bins, there) for feature in range(len(tallies.mass))]
+    parts = [binned(tallies.mass[feature], scales, feature, bins, there) for feature in range(len(tallies.mass))]
     stratum, place, day = tallies.day_stratum, tallies.day_place, tallies.day
     runs = Runs.of(stratum, place, day, tallies.period.size)
     # Kept rows stand in the order of days, and each of them has a day.
@@ -365,7 +365,7 @@ def bin_ranges(strata: Strata, scales: Scales, feature: int, position: int | Non
 
 
 @dataclass(frozen=True)
-class _Binned:
+class Binned:
     """One feature's bins in every stratum."""
 
     starts: Codes
@@ -375,9 +375,11 @@ class _Binned:
     counts: Integers  #: strata x (bins + 1)
 
 
-def _binned(
-    tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int, there: Lumps | None = None
-) -> _Binned:
+def binned(tallied: NDArray[np.uint32], scales: Scales, feature: int, bins: int, there: Lumps | None = None) -> Binned:
+    """Bins of one feature for rows by stratum and fine code, and for those that are there; counts of the former.
+
+    Cost: proportional to strata times fine bins.
+    """
     fine, axis = scales.quantizers[feature].bins, MassAxis.of(scales, feature)
     mass = tallied[:, :fine].astype(np.int64)
     lumps, spread = (mass, mass) if there is None else there.with_rows(feature, mass, axis)
@@ -389,7 +391,7 @@ def _binned(
     counts = np.bincount(key, mass.reshape(-1), len(mass) * bins).reshape(-1, bins)
     ends, tilt = tilts.fitted(axis, starts, following, spread)
     counts = np.concatenate((counts, tallied[:, ABSENT:].astype(np.float64)), axis=1).astype(np.int64)
-    return _Binned(starts.astype(np.uint8), ends.astype(np.uint8), tilt, bin_of, counts)
+    return Binned(starts.astype(np.uint8), ends.astype(np.uint8), tilt, bin_of, counts)
 
 
 def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:

@@ -35,6 +35,18 @@ BLOCK_PATHS = 12_000
 #: Strata of a block, where there are few paths.
 BLOCK_STRATA = 1_024
 
+#: Bins of a feature: as few as serve, and more where all paths stay anyhow.
+BINS = (15, 23, 31, 47, 63)
+
+#: Bytes of stretches, in those that paths may have, beyond which longer ones leave more to paths.
+_MOST_STRETCHES = 0.5
+
+#: Days of the longest stretches.
+_MOST_DAYS = 180
+
+#: Part of the bytes for paths that is aimed at when they are thinned.
+_AIMED = 0.99
+
 #: Features of a moving object's path behind its own: latitude, longitude, local time of day.
 WHEREABOUTS = 3
 
@@ -345,14 +357,46 @@ class Summary:
             found = restretched(found, strata, self.scales, stretching)
         return blocks.closed(found, self.contexts, even)
 
+    def rebinned(self, bins: int) -> Summary:
+        """The summary with so many bins, fewer than now; each holds whole ones. Cost: proportional to all of it."""
+        everything = range(len(self.scales.quantizers))
+        parts = [joining.rebinned(self.opened_block(block, everything), self.scales, bins) for block in self.blocks]
+        contexts = Contexts.fit(np.concatenate([part.codes for part in parts], axis=1), bins)
+        even = self.layout.evenly(*self._where)
+        closed = tuple(blocks.closed(part, contexts, even) for part in parts)
+        return replace(self, layout=replace(self.layout, bins=bins), contexts=contexts, blocks=closed)
+
+    def lengthened(self) -> Summary:
+        """The summary with stretches of twice the days, or without any. Cost: proportional to all of it."""
+        stretching = self.layout.stretching
+        if stretching is not None:
+            days = 2 * stretching.days
+            stretching = replace(stretching, days=days) if days <= _MOST_DAYS else None
+        everything, even = range(len(self.scales.quantizers)), self.layout.evenly(*self._where)
+        opened = (self.opened_block(block, everything) for block in self.blocks)
+        longer = (joining.restretched(strata, self.scales, stretching) for strata in opened)
+        closed = (blocks.closed(strata, self.contexts, even) for strata in longer)
+        return replace(self, layout=replace(self.layout, stretching=stretching), blocks=tuple(closed))
+
     def within(self, memory: int) -> Summary:
-        """The summary, thinned until it fits or has no paths left, and then without meetings."""
+        """The summary in so many bytes, or as few as there can be.
+
+        First with fewer bins, if there are more than serve where not all paths stay; then, by turns, with longer
+        stretches and fewer paths; and at last without meetings.
+        """
         found = self
-        while found.nbytes > memory and found.paths:
-            paths = found.parts["paths"]
-            share = (memory - (found.nbytes - paths)) / paths * 0.99
-            found = found.thinned(max(share, 0.0))
-        return replace(found, meetings=None) if found.nbytes > memory else found
+        while found.nbytes > memory:
+            layout, parts = found.layout, found.parts
+            room = memory - (found.nbytes - parts["paths"])
+            if layout.bins > BINS[0] and not layout.moving:
+                found = found.rebinned(max(bins for bins in BINS if bins < layout.bins))
+            elif layout.stretching is not None and parts["stretches"] > _MOST_STRETCHES * room:
+                found = found.lengthened()
+            elif found.paths:
+                found = found.thinned(max(room / parts["paths"] * _AIMED, 0.0))
+            else:
+                return replace(found, meetings=None)
+        return found
 
 
 class _Keys(NamedTuple):

@@ -86,7 +86,7 @@ def _added(adding: Adding) -> Report:
     try:
         if summary is not None or (state is None and adding.spec.exact_at is None):
             with adding.watched("planning"):
-                found = paths.statistics(adding.observed)
+                found = paths.statistics(adding.observed, summary.scales if summary else None)
             rejected = adding.accepted(found.outcome)
             gathered = adding.gathered(state, found.outcome)
             made = Summarising.planned(adding, found, gathered, summary, state.version if state else None)

@@ -23,6 +23,7 @@ from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
+from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import Probe, chosen, whereabouts
 from synopsis.sketch.contexts import Contexts
@@ -70,6 +71,9 @@ _SHARE_OF_SCALES, _FINE_BIN_BYTES = 7, 18
 #: The ends of latitude and longitude within a cell, and of the time of day.
 _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))
 
+#: What is counted of the values of each feature.
+_COUNTED = ("present", "beyond")
+
 _CODEC = pa.Codec("lz4")
 
 
@@ -80,6 +84,12 @@ class Statistics:
     outcome: Outcome
     low: Floats  #: of the features
     high: Floats
+    values: Floats  #: how many each feature has
+    beyond: Floats  #: and how many of them lie beyond the ends that what is there was fitted to
+
+    def widening(self, scales: Scales) -> Scales:
+        """Scales of what there is with these rows as well."""
+        return scales.widened(self.low, self.high, self.values, self.beyond)
 
 
 @dataclass(frozen=True)
@@ -106,13 +116,17 @@ class PathPlan:
         return same and not lacks and self.contexts.same(summary.contexts)
 
 
-def statistics(observed: Observations) -> Statistics:
-    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside."""
+def statistics(observed: Observations, there: Scales | None = None) -> Statistics:
+    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside.
+
+    `there` are the scales of what rows are to be added to.
+    """
     count = len(observed.features)
     measures = {"all": "count(1)", "rows": "count_if(good)", "first": "min(instant_us)", "last": "max(instant_us)"}
     for k in range(count):
         measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
         measures |= {f"present_{k}": f"count(value_{k})", f"given_{k}": f"count_if(given_{k})"}
+        measures |= {f"beyond_{k}": "0" if there is None else _beyond(f"value_{k}", there.quantizers[k])}
     found = observed.told.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
     assert found is not None
     bad = {name: found[f"given_{k}"] - found[f"present_{k}"] for k, name in enumerate(observed.features)}
@@ -124,7 +138,15 @@ def statistics(observed: Observations) -> Statistics:
     rejected = _reasons(observed) if found["rows"] < found["all"] else {}
     missing = {name: values for name, values in bad.items() if values}
     outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
-    return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf))
+    values, beyond = (np.array([found[f"{name}_{k}"] for k in range(count)], np.float64) for name in _COUNTED)
+    return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf), values, beyond)
+
+
+def _beyond(value: str, quantizer: Quantizer) -> str:
+    """How many values lie beyond the ends that a quantizer was fitted to; a measure in Spark's SQL."""
+    if not quantizer.low <= quantizer.high:  # there were no values
+        return f"count({value})"
+    return f"count_if({value} < ({float(quantizer.low)!r}D) OR {value} > ({float(quantizer.high)!r}D))"
 
 
 def _reasons(observed: Observations) -> dict[str, int]:

@@ -25,6 +25,9 @@ SCHEMA = pa.schema(
     [("part", pa.string()), ("facts", pa.string()), ("frames", pa.list_(pa.field("element", pa.binary())))]
 )
 
+#: Numbers of the scales, one a feature.
+OF_FEATURES = ("steps", "low", "high", "values", "beyond")
+
 #: What is told of a block beside its frames.
 FACTS = ("place_low", "place_high", "period_low", "period_high", "kept", "share", "weekly")
 
@@ -44,7 +47,7 @@ def to_table(summary: Summary) -> pa.Table:
         contexts.parents.astype("<i8").tobytes(),
         contexts.centres.tobytes(),
         contexts.odds.levels.tobytes(),
-        *(each.astype("<f8").tobytes() for each in (scales.steps, scales.low, scales.high)),
+        *(getattr(scales, name).astype("<f8").tobytes() for name in OF_FEATURES),
         *(quantizer.to_bytes() for quantizer in scales.quantizers),
         *(each.astype("<f4").tobytes() for each in (*scales.means, *scales.masses)),
         *(each.astype("<f2").tobytes() for each in scales.spreads),
@@ -79,7 +82,7 @@ def from_table(table: pa.Table) -> Summary | None:
     latitude, longitude, parents = numbers("<f8"), numbers("<f8"), numbers("<i8")
     centres = np.frombuffer(next(frames), np.uint8).reshape(width, shared["symbols"], shared["symbols"])
     odds = Odds(np.frombuffer(next(frames), np.uint8).reshape(width, *shared["odds"]))
-    steps, low, high = (numbers("<f8") for _ in range(3))
+    of_features = {name: numbers("<f8") for name in OF_FEATURES}
     quantizers = tuple(Quantizer.from_bytes(next(frames)) for _ in range(width))
     means, masses = (tuple(numbers("<f4") for _ in range(width)) for _ in range(2))
     spreads = tuple(numbers("<f2") for _ in range(width))
@@ -88,7 +91,7 @@ def from_table(table: pa.Table) -> Summary | None:
         PathLayout.from_dict(shared["layout"]),
         latitude,
         longitude,
-        Scales(quantizers, ticks, means, spreads, masses, steps, low, high),
+        Scales(quantizers, ticks, means, spreads, masses, **of_features),
         Contexts(parents.reshape(width, 2), centres, odds),
         tuple(
             Block(
