@@ -637,9 +637,10 @@ def _when_not(figures: dict[str, Any]) -> str:
             "",
         ]
     lines += [
-        "**When rows come in many small batches.** Each batch has strata, and bins, of its own, so that a small sketch "
-        "fills up with bins: us_weather at 1/10 refuses the twentieth of single days that are added to it "
-        "(`benches/forecast.py`). Give more bytes, gather rows into larger batches, or build anew from time to time.",
+        "**When a sketch begins with few rows.** Later batches join what is there, and days that are added to a year cost "
+        "nothing; but bins, scales and stretches that were chosen for a first month of many are worse ones for the years "
+        "that follow (`benches/batches.py` has the figures), and intervals at 95% of such a sketch may miss. Begin with "
+        "all rows that there are, or build anew once there is a year of them.",
         "",
     ]
     lines += [

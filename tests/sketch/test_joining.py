@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from synopsis.sketch import blocks, stretches
 from synopsis.sketch.budget import even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.fine import FineSums
 from synopsis.sketch.scales import ABSENT, Scales
 from synopsis.sketch.strata import bin_ranges, foretold, from_tallies
 from synopsis.sketch.stretches import Stretching
@@ -157,14 +158,17 @@ def test_every_bin_holds_the_rows_that_it_counts(data):
     batches = data.draw(st.permutations([batch for batch in batches if batch.size]))
     found = plan.added(batches)
     assert found.rows == rows.size
-    values = known(rows, plan.layout)
-    fine = plan.scales.codes(values)
+    assert_every_bin_holds_what_it_counts(found, plan, rows)
+
+
+def assert_every_bin_holds_what_it_counts(found, plan, rows):
+    """By the fine bins of all rows."""
     whole = tallies_of(rows, plan.layout, plan.scales)
     for strata in everything(found):
         for number in range(len(strata)):
             place = strata.run_place[strata.run_offset[number]]
             at = stratum_of(whole, found.latitude[place], found.longitude[place], strata.period[number], plan.layout)
-            for feature in range(len(fine)):
+            for feature in range(strata.features):
                 mass = whole.mass[feature][at]
                 counts = strata.counts[feature, number]
                 starts, ends = strata.starts[feature, number], strata.ends[feature, number]
@@ -173,13 +177,8 @@ def test_every_bin_holds_the_rows_that_it_counts(data):
                 assert held == counts[:-1][used].tolist()
                 assert counts[-1] == mass[ABSENT]
                 assert counts.sum() == strata.rows[number]
-    assert sum(np.bincount(codes, minlength=plan.layout.bins + 1)[plan.layout.bins] for codes in kept_codes(found)) == (
-        (whole.kept_codes == ABSENT).sum()
-    )
-
-
-def kept_codes(summary):
-    return [codes for strata in everything(summary) for codes in strata.codes]
+    absent = sum(np.count_nonzero(strata.codes == found.layout.bins) for strata in everything(found))
+    assert absent == np.count_nonzero(whole.kept_codes == ABSENT)
 
 
 def stratum_of(tallies: Tallies, latitude, longitude, period, layout):
@@ -336,19 +335,9 @@ def test_fewer_bins_hold_whole_ones_and_count_the_same_rows(stretch_days):
     assert (fewer.layout.bins, fewer.contexts.bins) == (15, 15)
     assert fewer.nbytes < whole.nbytes
     assert days_of(fewer) == days_of(whole)
-    fine = tallies_of(rows, plan.layout, plan.scales)
+    assert_every_bin_holds_what_it_counts(fewer, plan, rows)
     for one, two in zip(everything(whole), everything(fewer), strict=True):
         assert set(two.starts.reshape(-1)) - set(one.starts.reshape(-1)) <= set(two.ends.max(axis=2).reshape(-1))
-        assert np.array_equal(one.counts.sum(axis=2), two.counts.sum(axis=2))
-        assert np.array_equal(one.counts[..., -1], two.counts[..., -1])
-        for number in range(len(two)):
-            place = two.run_place[two.run_offset[number]]
-            at = stratum_of(fine, whole.latitude[place], whole.longitude[place], two.period[number], plan.layout)
-            for feature in range(3):
-                used = two.ends[feature, number] > two.starts[feature, number]
-                ends = zip(two.starts[feature, number][used], two.ends[feature, number][used], strict=True)
-                held = [int(fine.mass[feature][at][start:end].sum()) for start, end in ends]
-                assert held == two.counts[feature, number, :-1][used].tolist()
         for feature in range(3):  # paths of a bin are those of the bins within it
             for codes, strata in ((one.codes[feature], one), (two.codes[feature], two)):
                 stratum = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
@@ -388,3 +377,54 @@ def test_a_summary_that_outgrows_its_memory_has_fewer_bins_before_it_has_fewer_p
     assert much.layout.bins == 15
     assert much.paths < rows.size
     assert much.nbytes <= fewest * 9 // 10
+
+
+def test_scales_with_room_to_spare_tell_values_beyond_their_ends_apart():
+    rows = Rows()
+    winter = rows.values[0][rows.values[0] < 10.0]
+    scales = Scales.fit(np.stack((winter, np.abs(winter))), spare=True)
+    codes = scales.codes(np.stack((np.linspace(10.0, 60.0, 50), np.linspace(0.0, 10.0, 50))))
+    assert np.unique(codes[0]).size > 8
+    assert scales.quantizers[0].low < winter.min() - 40.0
+    assert scales.quantizers[0].high > winter.max() + 40.0
+    assert scales.quantizers[1].low >= 0.0
+    assert max(quantizer.bins for quantizer in scales.quantizers) <= 250
+    assert (scales.high[0], scales.low[0]) == (winter.max(), winter.min())
+
+
+def test_scales_learn_from_rows_that_lie_elsewhere_and_not_from_others():
+    rows = Rows()
+    early, late = (rows.take(np.flatnonzero((rows.local_us < 60 * DAY_US) == early)) for early in (True, False))
+    first = Scales.fit(early.values, low=rows.values[:1].min(axis=1).repeat(3), high=np.full(3, 200.0))
+    many = np.count_nonzero(~np.isnan(early.values), axis=1).astype(np.float64)
+    first = first.widened(first.low, first.high, many, np.zeros(3))
+    assert FineSums.of_values(first, early.values[:, :5]).joining(first) is first
+    found = FineSums.of_values(first, late.values).joining(first)
+    for feature in range(3):
+        values = rows.values[feature][~np.isnan(rows.values[feature])]
+        codes = first.quantizers[feature].codes(values)
+        bins = first.quantizers[feature].bins
+        count = np.bincount(codes, minlength=bins)
+        assert np.allclose(found.masses[feature], count / count.sum(), atol=1e-5)
+        means = np.bincount(codes, values, bins)[count > 0] / count[count > 0]
+        assert np.allclose(found.means[feature][count > 0], means, atol=0.02 * values.std())
+
+
+@pytest.mark.parametrize("stretch_days", [0, 10])
+def test_strata_told_by_other_scales_hold_the_same_rows(stretch_days):
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"], stretch_days)
+    whole = plan.summary(rows)
+    masses = tuple(np.roll(mass, 3).astype(np.float32) for mass in plan.scales.masses)
+    found = whole.rescaled(replace(plan.scales, masses=masses))
+    assert days_of(found) == days_of(whole)
+    assert_every_bin_holds_what_it_counts(found, plan, rows)
+    for one, two in zip(everything(whole), everything(found), strict=True):
+        assert np.array_equal(one.starts, two.starts)
+        assert np.array_equal(one.counts, two.counts)
+    if stretch_days:
+        axes = [stretches.running(summary.scales, plan.layout.stretching) for summary in (whole, found)]
+        one, two = told(whole, axes[0]), told(found, axes[1])
+        usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))
+        assert np.array_equal(one[:, 0], two[:, 0])
+        assert np.abs((one - two)[:, 1:] / usual[:, None]).max() < 0.15

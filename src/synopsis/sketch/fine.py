@@ -15,6 +15,10 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales, shorts, spread
 from synopsis.sketch.ticks import ABSENT_TICK
 
+#: Share of the rows that have to lie elsewhere before scales learn from another batch: all is packed again then, and
+#: stretches are rounded once more.
+_DRIFT = 0.05
+
 
 @dataclass(frozen=True)
 class FineSums:
@@ -49,6 +53,31 @@ class FineSums:
             scales,
             means=tuple(shorts(mean) for mean, _ in found),
             spreads=tuple(spread(*own) for own in zip(scales.quantizers, (each[1] for each in found), strict=True)),
+        )
+
+    def joining(self, scales: Scales) -> Scales:
+        """Scales that know these rows beside those of earlier batches; the same where that would change little.
+
+        Cost: proportional to ticks and fine bins.
+        """
+        found, drift = [], 0.0
+        for feature, sums in enumerate(self.numbers):
+            before = scales.masses[feature] * scales.values[feature]
+            means, variances = scales.means[feature].astype(np.float64), scales.variances(feature)
+            new_means, new_variances = _moments(scales, feature, sums, np.zeros_like(sums))
+            rows = before + sums[0]
+            some = np.maximum(rows, 1e-300)
+            mean = np.where(rows > 0, (before * means + sums[0] * new_means) / some, means)
+            square = before * (variances + (means - mean) ** 2) + sums[0] * (new_variances + (new_means - mean) ** 2)
+            found.append((mean, np.where(rows > 0, square / some, variances), rows / max(rows.sum(), 1.0)))
+            drift = max(drift, float(np.abs(found[-1][2] - scales.masses[feature]).sum() / 2) if rows.any() else 0.0)
+        if drift < _DRIFT:
+            return scales
+        return replace(
+            scales,
+            means=tuple(shorts(mean) for mean, _, _ in found),
+            spreads=tuple(spread(*own) for own in zip(scales.quantizers, (each[1] for each in found), strict=True)),
+            masses=tuple(shorts(mass) for _, _, mass in found),
         )
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import stretches
+from synopsis.sketch import stretches, tilts
 from synopsis.sketch.lumps import Lumps
+from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.strata import Runs, Strata, binned, foretold
@@ -94,6 +95,26 @@ def rebinned(strata: Strata, scales: Scales, bins: int) -> Strata:
     _, table = _nested(strata, fewer, same)
     made = replace(fewer, counts=_counts(strata, fewer, table, same, same), codes=_recoded(strata, table))
     return made if made.stretching is None else _stretched(made, (strata,), (same,), scales)
+
+
+def rescaled(strata: Strata, scales: Scales, new_scales: Scales) -> Strata:
+    """The same strata, slopes within bins and stretches told by scales that know more rows.
+
+    Cost: proportional to strata times fine bins, and to paths where stretches are kept.
+    """
+    same = np.arange(len(strata))
+    lumps = Lumps(same, strata.starts, strata.ends, strata.counts, strata.tilt)
+    ends, slopes = [], []
+    for feature in range(strata.features):
+        none = np.zeros((len(strata), scales.quantizers[feature].bins), np.int64)
+        _, spread = lumps.with_rows(feature, none, MassAxis.of(scales, feature))
+        starts, top = strata.starts[feature].astype(np.int64), strata.ends[feature].max(axis=1).astype(np.int64)
+        following = np.concatenate((starts[:, 1:], top[:, None]), axis=1)
+        found = tilts.fitted(MassAxis.of(new_scales, feature), starts, following, spread)
+        ends.append(found[0].astype(np.uint8))
+        slopes.append(found[1])
+    made = replace(strata, ends=np.stack(ends), tilt=np.stack(slopes))
+    return made if made.stretching is None else _stretched(made, (strata,), (same,), scales, new_scales)
 
 
 def restretched(strata: Strata, scales: Scales, stretching: Stretching | None) -> Strata:
@@ -179,8 +200,14 @@ class _Entries:
         return order, np.flatnonzero(changes[0] | changes[1] | changes[2])
 
 
-def _stretched(made: Strata, parts: tuple[Strata, ...], numbers: tuple[Integers, ...], scales: Scales) -> Strata:
-    """The same strata with the stretches of these parts, whose strata have these numbers."""
+def _stretched(
+    made: Strata,
+    parts: tuple[Strata, ...],
+    numbers: tuple[Integers, ...],
+    scales: Scales,
+    new_scales: Scales | None = None,
+) -> Strata:
+    """The same strata with the stretches of these parts, whose strata have these numbers, told by new scales if any."""
     assert made.stretching is not None
     axes, days = stretches.running(scales, made.stretching), made.stretching.days
     key = _keys(made, np.arange(len(made)), days, made)
@@ -193,6 +220,7 @@ def _stretched(made: Strata, parts: tuple[Strata, ...], numbers: tuple[Integers,
         at = np.searchsorted(key, own[has])
         for facts, more in zip(total.reshape(-1, key.size), sums[:, :, has].reshape(-1, at.size), strict=True):
             facts += np.bincount(at, more, key.size)
+    axes = axes if new_scales is None else stretches.running(new_scales, made.stretching)
     return replace(made, stretches=made.lattice(axes).facts(total, foretold(made, axes)))
 
 

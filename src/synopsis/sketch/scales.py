@@ -39,6 +39,10 @@ _MODE_SHARE = 0.2
 #: Share of the values that may lie beyond the ends of the first batch before nothing is said of them at 95%.
 _FEW_BEYOND = 1e-3
 
+#: One of so many fine bins is left for values beyond the ends, on either side; how far these reach, in ranges of the
+#: values; and by what each is wider than the one before it.
+_SPARE, _FURTHER, _WIDER = 10, 3.0, 1.15
+
 Codes = NDArray[np.uint8]
 Shorts = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -66,10 +70,13 @@ class Scales:
         fine: int = MOST_FINE,
         low: Floats | None = None,
         high: Floats | None = None,
+        *,
+        spare: bool = False,
     ) -> Scales:
         """Scales of values in memory, features x rows; NaN is absent.
 
-        `low` and `high` are the ends of all values where these are only some of them.
+        `low` and `high` are the ends of all values where these are only some of them. `spare` leaves room for values of
+        later batches that lie beyond them.
         """
         present = [row[~np.isnan(row)] for row in values]
         low = np.array([row.min(initial=np.inf) for row in present]) if low is None else low
@@ -78,8 +85,12 @@ class Scales:
         steps = np.array([_grid_step(*each) for each in points])
         quantizers, ticks = [], []
         for feature, row in enumerate(present):
-            own = fine_quantizer(*points[feature], fine)
-            found, tick = _on_ticks(own, row, low[feature], high[feature], steps[feature])
+            room = fine // _SPARE if spare else 0
+            own = fine_quantizer(*points[feature], fine - 2 * room)
+            ends = float(low[feature]), float(high[feature])
+            if spare:
+                own, ends = _with_room(own, *ends, room)
+            found, tick = _on_ticks(own, row, *ends, steps[feature])
             quantizers.append(found)
             ticks.append(tick)
         moments = [fine_moments(*own) for own in zip(present, quantizers, steps, strict=True)]
@@ -225,6 +236,21 @@ def fine_quantizer(
         (between > points[gap - 1]) & ~np.isin(points[gap - 1], by_mass.atoms) & ~np.isin(points[gap], by_mass.atoms)
     ]
     return Quantizer(np.union1d(by_mass.edges, between), by_mass.atoms, by_mass.low, by_mass.high)
+
+
+def _with_room(quantizer: Quantizer, low: float, high: float, bins: int) -> tuple[Quantizer, tuple[float, float]]:
+    """The same bins and so many on both sides, and the ends of all; what is never below 0 is not thought to be.
+
+    Each is wider than the one before it: they reach `_FURTHER` times as far again as the values do.
+    """
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        return quantizer, (low, high)
+    widths = _WIDER ** np.arange(bins)
+    further = np.cumsum(widths) * (_FURTHER * (high - low) / widths.sum())
+    above, below = high + further, low - further
+    below = below[below > 0.0] if low >= 0.0 else below
+    ends = float(below.min(initial=low)), float(above[-1])
+    return Quantizer(np.union1d(quantizer.edges, np.concatenate((below, above[:-1]))), quantizer.atoms, *ends), ends
 
 
 def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Floats, Floats, Floats]:

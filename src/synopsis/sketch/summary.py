@@ -366,6 +366,14 @@ class Summary:
         closed = tuple(blocks.closed(part, contexts, even) for part in parts)
         return replace(self, layout=replace(self.layout, bins=bins), contexts=contexts, blocks=closed)
 
+    def rescaled(self, scales: Scales) -> Summary:
+        """The summary told by scales that know more rows. Cost: proportional to all of it, which is packed again."""
+        everything, even = range(len(self.scales.quantizers)), self.layout.evenly(*self._where)
+        opened = (self.opened_block(block, everything) for block in self.blocks)
+        told = (joining.rescaled(strata, self.scales, scales) for strata in opened)
+        closed = tuple(blocks.closed(strata, self.contexts, even) for strata in told)
+        return replace(self, scales=scales, blocks=closed)
+
     def lengthened(self) -> Summary:
         """The summary with stretches of twice the days, or without any. Cost: proportional to all of it."""
         stretching = self.layout.stretching

@@ -71,6 +71,9 @@ _SHARE_OF_SCALES, _FINE_BIN_BYTES = 7, 18
 #: The ends of latitude and longitude within a cell, and of the time of day.
 _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US - 1))
 
+#: Rows that span so much time have seen all seasons.
+_ALL_SEASONS_US = 300 * DAY_US
+
 #: What is counted of the values of each feature.
 _COUNTED = ("present", "beyond")
 
@@ -178,8 +181,10 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     return found_plan
 
 
-def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> Summary:
-    """The summary of all rows, of which that is known. One pass over the rows and one exchange of tallies.
+def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> tuple[Summary, FineSums | None]:
+    """The summary of all rows, of which that is known, and their sums in fine bins, if there are any.
+
+    One pass over the rows and one exchange of tallies.
 
     Sums in fine bins come to the driver first: what is packed hangs on them.
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
@@ -212,8 +217,9 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
         with jobs.settings(session, jobs.batches_of(_BATCH_ROWS)):
             told = tallies.where(sf.col("region") == _SUMS).toArrow()
         sums = [part for part in map(_unpacked, told["tallies"].to_pylist()) if isinstance(part, FineSums)]
-        if sums and how.sample is not None:  # what is packed hangs on what all rows tell of the fine bins
-            scales = reduce(FineSums.__add__, sums).informing(scales, how.sample)
+        total = reduce(FineSums.__add__, sums) if sums else None
+        if total is not None and how.sample is not None:  # what is packed hangs on what all rows tell of the fine bins
+            scales = total.informing(scales, how.sample)
         pack = partial(_packed, how=replace(how, scales=scales))
         with jobs.settings(session, jobs.BOUNDED_BATCHES):
             made = tallies.where(sf.col("region") != _SUMS).mapInArrow(pack, "part binary").toArrow()
@@ -225,7 +231,7 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
         Summary.beside, sorted((part for part in parts if isinstance(part, Summary)), key=_south_west), empty
     )
     meetings = [part for part in parts if isinstance(part, Meetings)]
-    return replace(whole, meetings=Meetings.joined(meetings) if meetings else None)
+    return replace(whole, meetings=Meetings.joined(meetings) if meetings else None), total
 
 
 def _south_west(part: Summary) -> int:
@@ -277,7 +283,10 @@ def _probed(
     if not in_places.any():  # few places, and none of them drawn: the first one
         in_places = (latitude == latitude[0]) & (longitude == longitude[0])
     fine = int(np.clip(memory // (_SHARE_OF_SCALES * _FINE_BIN_BYTES * (len(low) + WHEREABOUTS)), 32, MOST_FINE))
-    own = Scales.fit(values[:, in_scales], fine, low, high)
+    still = _stand_still(latitude[in_places], longitude[in_places])
+    # Seasons that are still to come bring other values, to stations.
+    spare = still and int(np.ptp(local_us)) < _ALL_SEASONS_US
+    own = Scales.fit(values[:, in_scales], fine, low, high, spare=spare)
 
     def known_of(place_bits: int | None) -> Floats:
         if place_bits is None:
@@ -294,7 +303,7 @@ def _probed(
 
     met = _meetings_of(probe(in_scales & (np.cumsum(in_scales) % _MEETING_ROWS == 1)), room) if room else None
     left = memory - (met.nbytes if met else 0)
-    stations = probe(in_places) if _stand_still(latitude[in_places], longitude[in_places]) else None
+    stations = probe(in_places) if still else None
     cost = chosen(stations, lambda: probe(in_scales), lambda bits: probe(in_scales, bits), left)
     grain = met.grain if met else None
     if grain is not None and cost is not None and cost.layout.place_bits is not None:  # spans hold whole places

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from synopsis.core.errors import BadTarget, BudgetTooSmall
 from synopsis.core.report import Report
 from synopsis.sketch import planner
+from synopsis.sketch.fine import FineSums
 from synopsis.sketch.meetings import SHARE
 from synopsis.sketch.members import Members
 from synopsis.sketch.summary import Summary
@@ -57,8 +58,8 @@ class Summarising:
         """The same batch in the layout of another summary, and to join its strata."""
         return replace(self, how=paths.PathPlan.of(before), after=after)
 
-    def summary(self) -> Summary:
-        """The summary of the batch. The heavy part."""
+    def summary(self) -> tuple[Summary, FineSums | None]:
+        """The summary of the batch, and its sums in fine bins. The heavy part."""
         with self.adding.watched("summarising"):
             return paths.summarised(self.adding.observed, self.adding.spec, self.how, self.found)
 
@@ -69,13 +70,21 @@ def _folded(summary: Summary, room: int) -> Summary:
     return summary if met is None else replace(summary, meetings=met.within(int(room * SHARE), summary.scales))
 
 
+def _added(before: Summary, new: Summary, sums: FineSums | None) -> Summary:
+    """Both as one, with scales that know the rows of both."""
+    whole = before + new
+    scales = whole.scales if sums is None else sums.joining(whole.scales)
+    return whole if scales is whole.scales else whole.rescaled(scales)
+
+
 def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written, ...]]:
     """Make the summary of one batch, add it to what is there, and commit the sum; also the files that are committed."""
     adding, outcome = made.adding, made.found.outcome
     spec, store = adding.spec, adding.store
-    new = made.summary()
+    new, sums = made.summary()
     if store.state() is None and (finer := made.finer(new)) is not None:
-        made, new = finer, finer.summary()
+        made = finer
+        new, sums = made.summary()
     rejects = adding.rejects() if rejected else ()
     rejects_version = None
     for turn in range(TRIES):
@@ -89,10 +98,10 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
         is_late = state is not None and state.version != made.after  # another build came first
         if state is not None and before is not None and is_late and (turn < _REMADE or not made.how.fits(before)):
             made = made.again(before, state.version)
-            new = made.summary()
+            new, sums = made.summary()
         members = adding.all_members(state, made.members)
         room = spec.memory - (members.nbytes if members else 0)
-        whole = _folded(new if before is None else before + new, room)
+        whole = _folded(new if before is None else _added(before, new, sums), room)
         whole = replace(whole, scales=made.found.widening(whole.scales)).within(room)
         if whole.nbytes > room:
             raise BudgetTooSmall("the counts of all places and days", whole.nbytes, room)
