@@ -113,6 +113,19 @@ def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> 
 
 
 @compiled
+def _total(plain: Bytes, parts: Integers, part: int, begin: int, end: int) -> int:
+    """The sum of neighbouring numbers of a line; most are bytes, which the processor adds up many at a time."""
+    found = 0
+    if parts[part, KIND] == 0:
+        for number in plain[parts[part, PLACE] + begin : parts[part, PLACE] + end]:
+            found += np.int64(number)
+        return found
+    for each in range(begin, end):
+        found += _number(plain, parts, part, 0, each)
+    return found
+
+
+@compiled
 def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
     """At which turn the days of a place begin, as `evenly.turns` has it."""
     turn = longitude * GOLDEN
@@ -174,14 +187,17 @@ def _kept(
             for each in range(run, run + sizes[at, 0]):
                 place = _number(plain, parts, runs, 0, each) + place_low[block]
                 first, length = _number(plain, parts, runs, 1, each), _number(plain, parts, runs, 2, each)
-                turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
-                for later in range(length):
-                    own = 0
-                    if told[block] != COUNTED:
+                if told[block] == COUNTED:
+                    sizes[at, 2] += _total(plain, parts, rows + 1, day, day + length)
+                elif told[block] == ALL and not weekly[block]:
+                    sizes[at, 2] += _total(plain, parts, rows, day, day + length)
+                else:
+                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                    for later in range(length):
                         own = _rows_of(plain, parts, rows, weekly[block], first, later, day, week)
-                    sizes[at, 2] += _paths_of(
-                        plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, own
-                    )
+                        sizes[at, 2] += _paths_of(
+                            plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, own
+                        )
                 weeks = _weeks(first, length)
                 day, week = day + length, week + weeks
                 sizes[at, 1], sizes[at, 4] = sizes[at, 1] + length, sizes[at, 4] + weeks
