@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from synopsis.sketch import days, streams, stretches, tilts
+from synopsis.sketch import columns, days, streams, stretches, tilts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.moments import Floats, Integers
@@ -167,23 +167,32 @@ def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: 
 
 
 def _closed_bins(strata: Strata, feature: int) -> bytes:
-    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first.
+    """Columns of numbers, unless a general compressor makes less of them, as where strata are alike.
 
-    Widths, tilts and counts are one table of bytes, counts by the byte, the highest first.
+    It is given one table of bytes, widths, tilts and counts, counts by the byte, the highest first: bins change little
+    from stratum to stratum, so strata run along the last axis, differences along the first.
     """
     begins, numbers = tilts.numbered(strata.starts[feature], strata.ends[feature], strata.tilt[feature])
     widths = np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8)
-    counts = strata.counts[feature].T
+    turned, counts = numbers.T.astype(np.int64), strata.counts[feature].T
     many = (int(counts.max(initial=0)).bit_length() + 7) // 8
     planes = [(counts >> (8 * byte)).astype(np.uint8) for byte in range(many - 1, -1, -1)]
-    return packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
+    table = packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
+    wide, turned = widths.astype(np.int64), np.where(turned < 0, -2 * turned - 1, 2 * turned)
+    apart = columns.closed([wide[:1], wide[1:], turned, counts[:-1], counts[-1:]])
+    return apart if apart and len(apart) <= _QUICKER * len(table) else table
 
 
 def _opened_bins(frame: bytes, bins: int) -> tuple[Codes, Codes, np.ndarray, np.ndarray]:
-    table = unpacked(frame)
-    begins = np.cumsum(table[: bins + 1], axis=0, dtype=np.uint8)
-    starts, ends, tilt = tilts.read(begins.T, table[bins + 1 : 2 * bins + 1].T.view(np.int8))
-    counts = np.zeros((table.shape[1], bins + 1), np.int64)
-    for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
-        counts = counts << 8 | plane.T
+    if columns.is_columns(frame):
+        first, wide, turned, own, absent = columns.opened(frame, (1, bins, bins, bins, 1))
+        widths, numbers = np.concatenate((first, wide)), ((turned >> 1) ^ -(turned & 1)).astype(np.int8)
+        counts = np.concatenate((own, absent)).T
+    else:
+        table = unpacked(frame)
+        widths, numbers = table[: bins + 1], table[bins + 1 : 2 * bins + 1].view(np.int8)
+        counts = np.zeros((table.shape[1], bins + 1), np.int64)
+        for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
+            counts = counts << 8 | plane.T
+    starts, ends, tilt = tilts.read(np.cumsum(widths, axis=0, dtype=np.uint8).T, numbers.T)
     return starts, ends, counts, tilt

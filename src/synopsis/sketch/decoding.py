@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch.columns import COLUMNS as APART
+from synopsis.sketch.columns import SIZE_BITS
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.days import WEEK
 from synopsis.sketch.evenly import GOLDEN, MIXED
@@ -20,7 +22,7 @@ from synopsis.sketch.scales import Codes
 from synopsis.sketch.streams import FLOOR, LAP, WORD, Shares
 from synopsis.sketch.stretches import FACTS, PLANES
 from synopsis.sketch.tallies import DAY_US
-from synopsis.sketch.tilts import CUTS, STEPS
+from synopsis.sketch.tilts import CUTS, STEPS, Tilts
 
 Bytes = NDArray[np.uint8]
 
@@ -48,7 +50,7 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
     """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
     of parts, and how large these are plain.
 
-    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
+    Columns stay where they are. A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
     where that line is empty, of a line each. Lines that are not there are parts without numbers.
     """
     frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
@@ -76,6 +78,9 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
             rows = _size(joined, begin + 2)
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
             parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD else 1
+            if joined[begin] >= APART:  # it is read where it stands
+                parts[number, PLACE], number = begin + head, number + 1
+                continue
             plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
             given, own = joined[begin + head : past], packs[to : to + past - begin - head]
             for each in range(given.size):
@@ -123,6 +128,51 @@ def _total(plain: Bytes, parts: Integers, part: int, begin: int, end: int) -> in
     for each in range(begin, end):
         found += _number(plain, parts, part, 0, each)
     return found
+
+
+#: Of every byte: the zeros before its first one, from its lowest bit on.
+_ZEROS = np.array([8, *((number & -number).bit_length() - 1 for number in range(1, 256))], np.uint8)
+
+
+@compiled
+def _word(joined: Bytes, at: Unsigned) -> Unsigned:
+    """The bits from a place on, 57 at least."""
+    first, found = at >> Unsigned(3), Unsigned(0)
+    for byte in range(8):
+        found |= Unsigned(joined[first + Unsigned(byte)]) << Unsigned(8 * byte)
+    return found >> (at & Unsigned(7))
+
+
+@compiled
+def _length(joined: Bytes, place: int, column: int, is_long: bool) -> int:
+    """The bytes of a column."""
+    if is_long:
+        return int(joined[place + 2 * column]) | int(joined[place + 2 * column + 1]) << 8
+    return int(joined[place + column])
+
+
+@compiled
+def _size_of(joined: Bytes, at: Unsigned) -> Unsigned:
+    """How many bits are the lowest, in the group of a column that begins there."""
+    return _word(joined, at) & Unsigned((1 << SIZE_BITS) - 1)
+
+
+@compiled
+def _told_apart(joined: Bytes, at: Unsigned, bits: Unsigned) -> tuple[int, Unsigned]:
+    """The next number of a column, with so many lowest bits, and where the one behind it begins."""
+    word, zeros = _word(joined, at), Unsigned(0)
+    while word & Unsigned(255) == Unsigned(0):
+        word, zeros = word >> Unsigned(8), zeros + Unsigned(8)
+    own = Unsigned(_ZEROS[word & Unsigned(255)])
+    zeros, at = zeros + own, at + zeros + own + Unsigned(1)
+    found, left, shift = zeros << bits, bits, Unsigned(0)
+    if bits <= Unsigned(24):  # the word has them
+        return int(found | word >> own + Unsigned(1) & (Unsigned(1) << bits) - Unsigned(1)), at + bits
+    while left > Unsigned(0):
+        many = min(left, Unsigned(32))
+        found |= (_word(joined, at) & (Unsigned(1) << many) - Unsigned(1)) << shift
+        at, shift, left = at + many, shift + many, left - many
+    return int(found), at
 
 
 @compiled
@@ -374,6 +424,55 @@ def _coded(found: Codes, first: Codes, second: Codes, centres: Codes, code_of: C
 
 
 @compiled
+def _bins_of(
+    plain: Bytes, parts: Integers, part: int, stratum: int, starts: Codes, ends: Codes, tilt: Tilts, counts: Integers
+) -> None:
+    """The bins of a stratum, from a table of bytes."""
+    table, columns, bins = parts[part, PLACE] + stratum, parts[part, COLUMNS], starts.size
+    end = int(plain[table])
+    for each in range(bins):
+        start, shape = end, int(np.int8(plain[table + (bins + 1 + each) * columns]))
+        end += plain[table + (each + 1) * columns]
+        _put(starts, ends, tilt, each, start, end, shape)
+    for each in range(bins + 1):
+        count = 0
+        for row in range(2 * bins + 1 + each, parts[part, ROWS], bins + 1):
+            count = count << 8 | plain[table + row * columns]
+        counts[each] = count
+
+
+@compiled
+def _bins_apart(joined: Bytes, place: int, starts: Codes, ends: Codes, tilt: Tilts, counts: Integers) -> None:
+    """The same, from a column of numbers that begins at some byte."""
+    at, bins, group = Unsigned(8 * place), starts.size, Unsigned(SIZE_BITS)
+    end, at = _told_apart(joined, at + group, _size_of(joined, at))
+    bits, at = _size_of(joined, at), at + group
+    for each in range(bins):
+        starts[each] = end
+        wide, at = _told_apart(joined, at, bits)
+        end += wide
+    bits, at = _size_of(joined, at), at + group
+    for each in range(bins):
+        shape, at = _told_apart(joined, at, bits)
+        _put(
+            starts, ends, tilt, each, int(starts[each]), int(starts[each + 1]) if each + 1 < bins else end,
+            (shape >> 1) ^ -(shape & 1),
+        )  # fmt: skip
+    bits, at = _size_of(joined, at), at + group
+    for each in range(bins):
+        counts[each], at = _told_apart(joined, at, bits)
+    counts[bins], at = _told_apart(joined, at + group, _size_of(joined, at))
+
+
+@compiled
+def _put(starts: Codes, ends: Codes, tilt: Tilts, each: int, start: int, end: int, shape: int) -> None:
+    """Write down a bin, given where the next one begins, as `tilts.read` has it."""
+    is_cut = shape > STEPS
+    starts[each], tilt[each] = start, 0 if is_cut else shape
+    ends[each] = start - (start - end >> CUTS[shape - STEPS - 1]) if is_cut else end
+
+
+@compiled
 def decoded(
     plain: Bytes,
     parts: Integers,
@@ -435,6 +534,7 @@ def decoded(
         row_of[needed[row]] = row
     rank_of, share_of = _ranks_of(shares, needed, bits)
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
+    apart = np.empty(features.size, np.int64)
     seen = to = to_run = to_day = to_of = to_path = 0
     for block in range(place_low.size):
         keys, lengths = block * per_block, block * per_block + HEADS + tables
@@ -442,6 +542,9 @@ def decoded(
         run = day = path = lap = stretch = week = 0
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
+        for feature in range(features.size):  # columns stand behind the lengths of all
+            own = keys + HEADS + feature
+            apart[feature] = parts[own, PLACE] + parts[own, COLUMNS] * (parts[own, KIND] - APART + 1)
         for stratum in range(parts[keys, COLUMNS]):
             for row in range(needed.size if sizes[seen, 3] and not streams else 0):
                 there, ranks = parts[lengths + 1 + row, PLACE] + path, known[row, to_path : to_path + sizes[seen, 2]]
@@ -477,20 +580,11 @@ def decoded(
                     own_day, own_week = own_day + long, own_week + _weeks(first_of, long)
                 for feature in range(features.size):
                     own = keys + HEADS + feature
-                    table, columns = parts[own, PLACE] + stratum, parts[own, COLUMNS]
-                    end = int(plain[table])
-                    for each in range(bins):
-                        start, shape = end, np.int8(plain[table + (bins + 1 + each) * columns])
-                        end += plain[table + (each + 1) * columns]
-                        starts[feature, to, each] = start
-                        is_cut = shape > STEPS
-                        ends[feature, to, each] = start - (start - end >> CUTS[shape - STEPS - 1]) if is_cut else end
-                        tilt[feature, to, each] = 0 if is_cut else shape
-                    for each in range(bins + 1):
-                        count = 0
-                        for row in range(2 * bins + 1 + each, parts[own, ROWS], bins + 1):
-                            count = count << 8 | plain[table + row * columns]
-                        counts[feature, to, each] = count
+                    bins_of = (starts[feature, to], ends[feature, to], tilt[feature, to], counts[feature, to])
+                    if parts[own, KIND] >= APART:
+                        _bins_apart(joined, apart[feature], *bins_of)
+                    else:
+                        _bins_of(plain, parts, own, stratum, *bins_of)
                 end_path = to_path + sizes[seen, 2]
                 for row in range(needed.size):
                     feature, first, second = needed[row], nobody, nobody
@@ -513,6 +607,10 @@ def decoded(
                 run_offset[to], day_offset[to] = to_run, to_day
             elif stretch_days:
                 stretch += _stretches(plain, parts, keys + 1, run, sizes[seen, 0], stretch_days)
+            for feature in range(features.size):
+                own = keys + HEADS + feature
+                if parts[own, KIND] >= APART:
+                    apart[feature] += _length(joined, parts[own, PLACE], stratum, parts[own, KIND] > APART)
             run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
             week += sizes[seen, 4]
             seen += 1

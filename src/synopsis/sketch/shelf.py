@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.blocks import NOWHERE, Block
+from synopsis.sketch.columns import BEHIND
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import threshold
@@ -31,9 +32,6 @@ else:
 
 #: The largest share below one.
 _MOST_SHARE: Final = 1.0 - 2.0**-53
-
-#: A word that is read and not used behind the last.
-_WORD: Final = bytes(2)
 
 
 class Wanted(NamedTuple):
@@ -135,7 +133,7 @@ class Shelf:
             frames.append(paths[0])
             frames += [paths[1 + feature] for feature in needed]
         sizes = np.fromiter(map(len, frames), np.int64, len(frames))
-        frames.append(_WORD)
+        frames.append(BEHIND)
         joined = np.frombuffer(b"".join(frames), np.uint8)
         tables = len(features) * (2 if stretch_days else 1)
         parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
