@@ -32,88 +32,130 @@ BEHIND: Final = bytes(8)
 
 _HEAD: Final = "<BBII"
 
-_Words = NDArray[np.uint64]
 
-
-def closed(groups: Sequence[Integers]) -> bytes:
+def closed(groups: Sequence[Integers], sizes: Sequence[Integers] | None = None) -> bytes:
     """A frame of groups of rows, each rows x columns and of numbers that are not negative; nothing if one is too long.
 
+    Columns may have fewer numbers in a group than it has rows, as many as `sizes` say; a group of none takes no bits.
     Cost: a few passes over the numbers for every bit of the largest.
 
     >>> len(closed([np.array([[7, 8, 9, 200]]), np.zeros((20, 4), np.int64)]))
     35
     """
-    low, zeros, numbers = [], [], []
-    for group in groups:
-        bits = _lowest_bits(group)
-        low += [np.full((1, bits.size), SIZE_BITS), np.broadcast_to(bits, group.shape)]
-        zeros += [np.full((1, bits.size), -1), group >> bits]  # how many bits are the lowest stands without a one
+    columns = groups[0].shape[1]
+    low, zeros, numbers, there = [], [], [], []
+    for at, group in enumerate(groups):
+        many = np.full(columns, len(group)) if sizes is None else sizes[at]
+        bits = _lowest_bits(group, many)
+        low += [np.full((1, columns), SIZE_BITS), np.broadcast_to(bits, group.shape)]
+        zeros += [np.full((1, columns), -1), group >> bits]  # how many bits are the lowest stands without a one
         numbers += [bits[None], group]
-    many, rest, number = (np.concatenate(each) for each in (low, zeros, numbers))
-    size = many + rest + 1
+        there += [many[None] > 0, np.arange(len(group))[:, None] < many]
+    own, rest, number, has = (np.concatenate(each) for each in (low, zeros, numbers, there))
+    size = np.where(has, own + rest + 1, 0)
     length = (size.sum(axis=0) + 7) // 8
-    if length.max(initial=0) > 0xFFFF:
+    longest = int(length.max(initial=0))
+    if longest > 0xFFFF:
         return b""
     begin = 8 * (np.cumsum(length) - length) + np.cumsum(size, axis=0) - size
     stream = np.zeros(8 * int(length.sum()), np.uint8)
-    stream[(begin + rest)[rest >= 0]] = 1
+    stream[(begin + rest)[has & (rest >= 0)]] = 1
     begin = begin + rest + 1
-    for bit in range(int(many.max(initial=0))):
-        has = many > bit
-        stream[begin[has] + bit] = number[has] >> bit & 1
-    kind = COLUMNS if length.max(initial=0) <= 0xFF else LONG_COLUMNS
-    head = struct.pack(_HEAD, kind, 2, sum(map(len, groups)), length.size)
-    return (
-        head
-        + length.astype("u1" if kind == COLUMNS else "<u2").tobytes()
-        + np.packbits(stream, None, "little").tobytes()
-    )
+    for bit in range(int(own.max(initial=0))):
+        more = has & (own > bit)
+        stream[begin[more] + bit] = number[more] >> bit & 1
+    kind, width = (COLUMNS, "u1") if longest <= 0xFF else (LONG_COLUMNS, "<u2")
+    head = struct.pack(_HEAD, kind, 2, sum(map(len, groups)), columns)
+    return head + length.astype(width).tobytes() + np.packbits(stream, None, "little").tobytes()
 
 
-def opened(frame: bytes, sizes: Sequence[int]) -> list[Integers]:
-    """What `closed` was given, given the rows of each group. The plain way: all columns side by side, row by row."""
-    kind, _, _, columns = struct.unpack_from(_HEAD, frame)
-    at = struct.calcsize(_HEAD)
-    length = np.frombuffer(frame, "u1" if kind == COLUMNS else "<u2", columns, at).astype(np.int64)
-    stream = np.frombuffer(frame[at + length.size * (kind - COLUMNS + 1) :] + BEHIND, np.uint8)
-    place, found = 8 * (np.cumsum(length) - length), []
-    for rows in sizes:
-        own = np.empty((rows, columns), np.int64)
-        bits = (_word(stream, place) & np.uint64((1 << SIZE_BITS) - 1)).astype(np.int64)
-        place = place + SIZE_BITS
-        for row in range(rows):
-            word = _word(stream, place)
-            zeros = np.log2((word & (~word + np.uint64(1))).astype(np.float64)).astype(np.int64)
-            place = place + zeros + 1
-            own[row] = zeros << bits
+class Reading:
+    """A frame that is read group by group. The plain way: all columns side by side, row by row."""
+
+    def __init__(self, frame: bytes) -> None:
+        kind, _, self.rows, self.columns = struct.unpack_from(_HEAD, frame)
+        at, width = struct.calcsize(_HEAD), kind - COLUMNS + 1
+        length = np.frombuffer(frame, f"<u{width}", self.columns, at).astype(np.int64)
+        self._stream = np.frombuffer(frame[at + length.nbytes // 8 * width :] + BEHIND, np.uint8)
+        self._place = 8 * (np.cumsum(length) - length)
+
+    def group(self, sizes: int | Integers) -> Integers:
+        """The next group, with so many numbers in every column: rows x columns, 0 where there is none."""
+        many = np.broadcast_to(sizes, self.columns)
+        found = np.zeros((int(many.max(initial=0)), self.columns), np.int64)
+        bits = self._lowest(np.where(many > 0, SIZE_BITS, 0))
+        for row in range(len(found)):
+            has = many > row
+            word = self._word()
+            zeros = np.log2(np.where(has, word & (~word + np.uint64(1)), 1).astype(np.float64)).astype(np.int64)
+            self._place = self._place + np.where(has, zeros + 1, 0)
+            found[row] = zeros << bits
             for first in (0, 32):
-                left = np.clip(bits - first, 0, 32)
-                lowest = _word(stream, place) & ((np.uint64(1) << left.astype(np.uint64)) - np.uint64(1))
-                own[row] |= lowest.astype(np.int64) << first
-                place = place + left
-        found.append(own)
-    return found
+                found[row] |= self._lowest(np.where(has, np.clip(bits - first, 0, 32), 0)) << first
+        return found
+
+    def _lowest(self, many: Integers) -> Integers:
+        """The next so many bits of every column."""
+        found = self._word() & ((np.uint64(1) << many.astype(np.uint64)) - np.uint64(1))
+        self._place = self._place + many
+        return found.astype(np.int64)
+
+    def _word(self) -> NDArray[np.uint64]:
+        """The bits that come next, 57 at least."""
+        found, first = np.zeros(self.columns, np.uint64), self._place >> 3
+        for byte in range(8):
+            found |= self._stream[np.minimum(first + byte, self._stream.size - 1)].astype(np.uint64) << np.uint64(
+                8 * byte
+            )
+        return found >> (self._place & 7).astype(np.uint64)
+
+
+def closed_lines(lines: Integers) -> bytes:
+    """A frame of lines of numbers, lines x numbers, each as how far it is from the one before."""
+    steps = turned(np.diff(lines, axis=1, prepend=0)).T
+    return closed([steps[:1], steps[1:]])
+
+
+def opened_lines(frame: bytes) -> Integers:
+    """What `closed_lines` was given."""
+    reading = Reading(frame)
+    steps = np.concatenate((reading.group(1), reading.group(reading.rows - 1)))
+    return np.cumsum(straightened(steps), axis=0).T
+
+
+def turned(numbers: Integers) -> Integers:
+    """Numbers by turns, 0, -1, 1, -2, 2, as numbers that are not negative."""
+    return np.where(numbers < 0, -2 * numbers - 1, 2 * numbers)
+
+
+def straightened(numbers: Integers) -> Integers:
+    """What `turned` was given."""
+    return np.asarray((numbers >> 1) ^ -(numbers & 1))
+
+
+def side_by_side(numbers: Integers, sizes: Integers) -> Integers:
+    """Rows x columns of numbers that come column by column, so many each; 0 where there is none."""
+    found = np.zeros((sizes.size, int(sizes.max(initial=0))), np.int64)
+    found[np.arange(found.shape[1]) < sizes[:, None]] = numbers
+    return found.T
+
+
+def one_by_one(table: Integers, sizes: Integers) -> Integers:
+    """What `side_by_side` was given."""
+    return np.asarray(table.T[np.arange(len(table)) < sizes[:, None]])
 
 
 def is_columns(frame: bytes) -> bool:
     """Whether a frame is one of these."""
-    return frame[0] >= COLUMNS
+    return len(frame) > 0 and frame[0] >= COLUMNS
 
 
-def _lowest_bits(group: Integers) -> Integers:
+def _lowest_bits(group: Integers, sizes: Integers) -> Integers:
     """Columns: how many bits of each number are the lowest, so that the column is as short as can be."""
     largest = group.max(axis=0, initial=0)
     best, found = np.full(group.shape[1], np.iinfo(np.int64).max), np.zeros(group.shape[1], np.int64)
     for bits in range(max(int(largest.max(initial=0)).bit_length(), 1)):
-        size = (group >> bits).sum(axis=0) + bits * len(group)
+        size = (group >> bits).sum(axis=0) + bits * sizes
         better = (size < best) & (largest >> bits <= MOST_ZEROS)
         best, found = np.where(better, size, best), np.where(better, bits, found)
     return found
-
-
-def _word(stream: NDArray[np.uint8], place: Integers) -> _Words:
-    """The bits from each place on, 57 at least."""
-    found = np.zeros(place.size, np.uint64)
-    for byte in range(8):
-        found |= stream[(place >> 3) + byte].astype(np.uint64) << np.uint64(8 * byte)
-    return found >> (place & 7).astype(np.uint64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from synopsis.sketch.columns import COLUMNS as APART
 from synopsis.sketch.columns import SIZE_BITS
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.days import WEEK
+from synopsis.sketch.days import SHARE_BITS, WEEK
 from synopsis.sketch.evenly import GOLDEN, MIXED
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
@@ -50,8 +50,9 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
     """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
     of parts, and how large these are plain.
 
-    Columns stay where they are. A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
-    where that line is empty, of a line each. Lines that are not there are parts without numbers.
+    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
+    where that line is empty, of a line each. Lines that are not there are parts without numbers. Columns stay where
+    they are.
     """
     frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
     blocks = sizes.size // frames
@@ -75,11 +76,11 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
                 past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
                 if begin == past:
                     continue
-            rows = _size(joined, begin + 2)
+            rows, is_apart = _size(joined, begin + 2), joined[begin] >= APART
             parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
-            parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD else 1
-            if joined[begin] >= APART:  # it is read where it stands
-                parts[number, PLACE], number = begin + head, number + 1
+            parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD or is_apart else 1
+            if is_apart:  # it is read where it stands
+                parts[number, PLACE], number = begin + TABLE_HEAD, number + 1
                 continue
             plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
             given, own = joined[begin + head : past], packs[to : to + past - begin - head]
@@ -120,14 +121,14 @@ def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> 
 @compiled
 def _total(plain: Bytes, parts: Integers, part: int, begin: int, end: int) -> int:
     """The sum of neighbouring numbers of a line; most are bytes, which the processor adds up many at a time."""
-    found = 0
+    found = np.int64(0)
     if parts[part, KIND] == 0:
         for number in plain[parts[part, PLACE] + begin : parts[part, PLACE] + end]:
             found += np.int64(number)
-        return found
+        return int(found)
     for each in range(begin, end):
         found += _number(plain, parts, part, 0, each)
-    return found
+    return int(found)
 
 
 #: Of every byte: the zeros before its first one, from its lowest bit on.
@@ -176,6 +177,30 @@ def _told_apart(joined: Bytes, at: Unsigned, bits: Unsigned) -> tuple[int, Unsig
 
 
 @compiled
+def _first(joined: Bytes, parts: Integers, part: int, column: int) -> int:
+    """Where a column begins."""
+    place, is_long = parts[part, PLACE], parts[part, KIND] > APART
+    found = place + parts[part, COLUMNS] * (2 if is_long else 1)
+    for before in range(column):
+        found += _length(joined, place, before, is_long)
+    return int(found)
+
+
+@compiled
+def _line(joined: Bytes, parts: Integers, part: int, column: int, found: Integers) -> None:
+    """The numbers of a line, as `columns.opened_lines` has them."""
+    group, last = Unsigned(SIZE_BITS), 0
+    at = Unsigned(8 * _first(joined, parts, part, column))
+    bits, at = _size_of(joined, at), at + group
+    for each in range(found.size):
+        if each == 1:
+            bits, at = _size_of(joined, at), at + group
+        step, at = _told_apart(joined, at, bits)
+        last += (step >> 1) ^ -(step & 1)
+        found[each] = last
+
+
+@compiled
 def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
     """At which turn the days of a place begin, as `evenly.turns` has it."""
     turn = longitude * GOLDEN
@@ -209,11 +234,45 @@ def _weeks(first: int, days: int) -> int:
 
 
 @compiled
-def _kept(
+def _heads(
+    plain: Bytes, joined: Bytes, parts: Integers, per_block: int, place_low: Integers
+) -> tuple[Integers, Integers]:
+    """Period, runs and streams of all strata of blocks, the last where they are told; place, first day and days of all
+    runs."""
+    strata = runs = 0
+    for block in range(place_low.size):
+        part = block * per_block
+        strata += parts[part, ROWS if parts[part, KIND] >= APART else COLUMNS]
+        runs += parts[part + 1, ROWS if parts[part + 1, KIND] >= APART else COLUMNS]
+    keys, found, at, to = np.zeros((3, strata), np.int64), np.empty((3, runs), np.int64), 0, 0
+    for block in range(place_low.size):
+        for part in range(block * per_block, block * per_block + 2):
+            is_apart, is_keys = parts[part, KIND] >= APART, part == block * per_block
+            table, begin = keys if is_keys else found, at if is_keys else to
+            end = begin + parts[part, ROWS if is_apart else COLUMNS]
+            for row in range(3 if is_apart else parts[part, ROWS]):
+                own = table[row, begin:end]
+                if is_apart:
+                    _line(joined, parts, part, row, own)
+                else:
+                    for each in range(own.size):
+                        own[each] = _number(plain, parts, part, row, each)
+            if is_keys:
+                at = end
+            else:
+                for each in range(to, end):
+                    found[0, each] += place_low[block]
+                to = end
+    return keys, found
+
+
+@compiled
+def _sizes(
     plain: Bytes,
     parts: Integers,
     per_block: int,
-    place_low: Integers,
+    keys: Integers,
+    runs: Integers,
     weekly: NDArray[np.bool_],
     told: Integers,
     below: NDArray[np.uint64],
@@ -223,52 +282,80 @@ def _kept(
     first_day: int,
     last_day: int,
 ) -> Integers:
-    """Strata of all blocks: runs, days and paths of each, whether a run is at a chosen place within the days, weeks."""
-    strata = 0
-    for block in range(place_low.size):
-        strata += parts[block * per_block, COLUMNS]
-    sizes = np.zeros((strata, 5), np.int64)
-    at = 0
-    for block in range(place_low.size):
-        keys, runs, rows = block * per_block, block * per_block + 1, block * per_block + 2
-        run = day = week = 0
-        for stratum in range(parts[keys, COLUMNS]):
-            sizes[at, 0] = _number(plain, parts, keys, 1, stratum)
-            for each in range(run, run + sizes[at, 0]):
-                place = _number(plain, parts, runs, 0, each) + place_low[block]
-                first, length = _number(plain, parts, runs, 1, each), _number(plain, parts, runs, 2, each)
-                if told[block] == COUNTED:
-                    sizes[at, 2] += _total(plain, parts, rows + 1, day, day + length)
+    """Strata of all blocks: runs, days, paths, whether a run is at a chosen place within the days, weeks, and streams.
+
+    Paths that are columns are not counted yet.
+    """
+    sizes = np.zeros((keys.shape[1], 6), np.int64)
+    at = run = 0
+    for block in range(told.size):
+        part = block * per_block
+        rows, is_apart = part + 2, parts[part, KIND] >= APART
+        day = week = 0
+        for _ in range(parts[part, ROWS if is_apart else COLUMNS]):
+            own = sizes[at]
+            own[0] = keys[1, at]
+            for each in range(run, run + own[0]):
+                place, first, length = runs[0, each], runs[1, each], runs[2, each]
+                if is_apart:
+                    pass
+                elif told[block] == COUNTED:
+                    own[2] += _total(plain, parts, rows + 1, day, day + length)
                 elif told[block] == ALL and not weekly[block]:
-                    sizes[at, 2] += _total(plain, parts, rows, day, day + length)
+                    own[2] += _total(plain, parts, rows, day, day + length)
                 else:
                     turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
                     for later in range(length):
-                        own = _rows_of(plain, parts, rows, weekly[block], first, later, day, week)
-                        sizes[at, 2] += _paths_of(
-                            plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, own
+                        many = _rows_of(plain, parts, rows, weekly[block], first, later, day, week)
+                        own[2] += _paths_of(
+                            plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, many
                         )
                 weeks = _weeks(first, length)
                 day, week = day + length, week + weeks
-                sizes[at, 1], sizes[at, 4] = sizes[at, 1] + length, sizes[at, 4] + weeks
+                own[1], own[4] = own[1] + length, own[4] + weeks
                 if chosen[place] and first <= last_day and first + length > first_day:
-                    sizes[at, 3] = 1
-            run, at = run + sizes[at, 0], at + 1
+                    own[3] = 1
+            own[5] = keys[2, at] if is_apart else (own[2] + LAP - 1) // LAP
+            run, at = run + own[0], at + 1
     return sizes
 
 
 @compiled
-def _stretched(
-    plain: Bytes, parts: Integers, runs: int, first: int, many: int, days: int, offset: Integers, to: int
-) -> int:
+def _days_apart(joined: Bytes, place: int, is_counted: bool, rows: Integers, kept: Integers) -> None:
+    """The rows of a stratum's days, and their paths where these are counted, as `days.opened_apart` has them."""
+    group, at = Unsigned(SIZE_BITS), Unsigned(8 * place)
+    most, at = _told_apart(joined, at + group, _size_of(joined, at))
+    many, at = _told_apart(joined, at + group, _size_of(joined, at))
+    for day in range(rows.size):
+        rows[day] = most
+    if many:
+        fewer, day = np.empty(many, np.int64), -1
+        bits, at = _size_of(joined, at), at + group
+        for each in range(many):
+            gap, at = _told_apart(joined, at, bits)
+            day += gap + 1
+            fewer[each] = day
+        bits, at = _size_of(joined, at), at + group
+        for each in range(many):
+            lacks, at = _told_apart(joined, at, bits)
+            rows[fewer[each]] -= lacks + 1
+    if is_counted:
+        share, at = _told_apart(joined, at + group, _size_of(joined, at))
+        bits, at = _size_of(joined, at), at + group
+        for day in range(rows.size):
+            more, at = _told_apart(joined, at, bits)
+            kept[day] = ((more >> 1) ^ -(more & 1)) + ((rows[day] * share + (1 << SHARE_BITS - 1)) >> SHARE_BITS)
+
+
+@compiled
+def _stretched(runs: Integers, first: int, many: int, days: int, offset: Integers, to: int) -> int:
     """Where among the days of a stratum its stretches begin, written down from `to` on; one past the last.
 
     They end with their days and with their place, and go on over a gap between two runs.
     """
     begin, place, last = 0, -1, 0
     for run in range(first, first + many):
-        own, day = _number(plain, parts, runs, 0, run), _number(plain, parts, runs, 1, run)
-        length = _number(plain, parts, runs, 2, run)
+        own, day, length = runs[0, run], runs[1, run], runs[2, run]
         for each in range(length):
             number = (day + each) // days
             if own != place or number != last:
@@ -280,15 +367,13 @@ def _stretched(
 
 
 @compiled
-def _stretches(plain: Bytes, parts: Integers, runs: int, first: int, many: int, days: int) -> int:
+def _stretches(runs: Integers, first: int, many: int, days: int) -> int:
     """How many stretches a stratum has."""
     found, place, last = 0, -1, 0
     for run in range(first, first + many):
-        own = _number(plain, parts, runs, 0, run)
-        begin = _number(plain, parts, runs, 1, run) // days
-        end = (_number(plain, parts, runs, 1, run) + _number(plain, parts, runs, 2, run) - 1) // days
-        found += end - begin + (own != place or begin != last)
-        place, last = own, end
+        begin, end = runs[1, run] // days, (runs[1, run] + runs[2, run] - 1) // days
+        found += end - begin + (runs[0, run] != place or begin != last)
+        place, last = runs[0, run], end
     return found
 
 
@@ -505,22 +590,14 @@ def decoded(
     with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the
     codes, parents first, where they are not in streams: `words` tells where these begin.
     """
+    keys_of, runs_of = _heads(plain, joined, parts, per_block, place_low)
     days_known = (weekly, told, below, latitude, longitude)
-    sizes = _kept(plain, parts, per_block, place_low, *days_known, chosen, first_day, last_day)
+    sizes = _sizes(plain, parts, per_block, keys_of, runs_of, *days_known, chosen, first_day, last_day)
     strata = runs = days = paths = 0
     for each in range(sizes.shape[0]):
         if sizes[each, 3]:
-            strata, runs = strata + 1, runs + sizes[each, 0]
-            days, paths = days + sizes[each, 1], paths + sizes[each, 2]
-    most, stretched = days if stretch_days else 0, 0
-    of_stretches = features.size if stretch_days else 0
-    stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
-    tables = features.size * (2 if stretch_days else 1)
+            strata, runs, days = strata + 1, runs + sizes[each, 0], days + sizes[each, 1]
     period = np.empty(strata, np.int64)
-    starts = np.empty((features.size, strata, bins), np.uint8)
-    ends = np.empty((features.size, strata, bins), np.uint8)
-    counts = np.empty((features.size, strata, bins + 1), np.int64)
-    tilt = np.empty((features.size, strata, bins), np.int8)
     run_offset, day_offset, day_of = (
         np.zeros(strata + 1, np.int64),
         np.zeros(strata + 1, np.int64),
@@ -528,6 +605,55 @@ def decoded(
     )
     run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
     day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
+
+    # days
+    seen = run = to = to_run = to_day = 0
+    for block in range(place_low.size):
+        keys, day, week = block * per_block, 0, 0
+        is_apart = parts[keys, KIND] >= APART
+        column = _first(joined, parts, keys + 2, 0) if is_apart else 0
+        for stratum in range(parts[keys, ROWS if is_apart else COLUMNS]):
+            own_day, own_week, own = to_day, week, sizes[seen]
+            if own[3]:
+                period[to] = keys_of[0, seen]
+                own_rows, own_kept = day_rows[to_day : to_day + own[1]], day_kept[to_day : to_day + own[1]]
+                if is_apart:
+                    _days_apart(joined, column, told[block] == COUNTED, own_rows, own_kept)
+                for each in range(run, run + own[0]):
+                    place, first_of, long = runs_of[0, each], runs_of[1, each], runs_of[2, each]
+                    run_place[to_run], run_first[to_run], run_days[to_run] = place, first_of, long
+                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                    for later in range(long):
+                        here = first_of + later
+                        day_of[own_day + later] = here
+                        if not is_apart:
+                            day_rows[own_day + later] = _rows_of(
+                                plain, parts, keys + 2, weekly[block], first_of, later, day + own_day - to_day, own_week
+                            )
+                        if not is_apart or told[block] != COUNTED:
+                            day_kept[own_day + later] = _paths_of(
+                                plain, parts, keys + 3, told[block], turn, below[block],
+                                day + own_day - to_day + later, here, day_rows[own_day + later],
+                            )  # fmt: skip
+                    to_run, own_day, own_week = to_run + 1, own_day + long, own_week + _weeks(first_of, long)
+                if is_apart:
+                    for each in range(own_kept.size):
+                        own[2] += own_kept[each]
+                to, to_day, paths = to + 1, to_day + own[1], paths + own[2]
+                run_offset[to], day_offset[to] = to_run, to_day
+            if is_apart:
+                column += _length(joined, parts[keys + 2, PLACE], stratum, parts[keys + 2, KIND] > APART)
+            seen, run, day, week = seen + 1, run + own[0], day + own[1], week + own[4]
+
+    # bins, paths and stretches
+    most, stretched = days if stretch_days else 0, 0
+    of_stretches = features.size if stretch_days else 0
+    stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
+    tables = features.size * (2 if stretch_days else 1)
+    starts = np.empty((features.size, strata, bins), np.uint8)
+    ends = np.empty((features.size, strata, bins), np.uint8)
+    counts = np.empty((features.size, strata, bins + 1), np.int64)
+    tilt = np.empty((features.size, strata, bins), np.int8)
     known = np.empty((needed.size, paths), np.uint8)
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
@@ -535,49 +661,38 @@ def decoded(
     rank_of, share_of = _ranks_of(shares, needed, bits)
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     apart = np.empty(features.size, np.int64)
-    seen = to = to_run = to_day = to_of = to_path = 0
+    seen = run = to = to_day = to_path = 0
     for block in range(place_low.size):
         keys, lengths = block * per_block, block * per_block + HEADS + tables
-        streams = parts[lengths, ROWS] // parents.shape[0]
-        run = day = path = lap = stretch = week = 0
+        is_apart = parts[lengths, KIND] >= APART
+        streams = parts[lengths, ROWS] if is_apart else parts[lengths, ROWS] // parents.shape[0]
+        path = lap = stretch = 0
+        lengths_of = np.empty((needed.size, streams), np.int64)
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
-        for feature in range(features.size):  # columns stand behind the lengths of all
-            own = keys + HEADS + feature
-            apart[feature] = parts[own, PLACE] + parts[own, COLUMNS] * (parts[own, KIND] - APART + 1)
-        for stratum in range(parts[keys, COLUMNS]):
-            for row in range(needed.size if sizes[seen, 3] and not streams else 0):
-                there, ranks = parts[lengths + 1 + row, PLACE] + path, known[row, to_path : to_path + sizes[seen, 2]]
+            if is_apart:
+                _line(joined, parts, lengths, needed[row], lengths_of[row])
+            else:
+                for each in range(streams):
+                    lengths_of[row, each] = _number(plain, parts, lengths, needed[row] * streams + each, 0)
+        for feature in range(features.size):
+            apart[feature] = _first(joined, parts, keys + HEADS + feature, 0)
+        for stratum in range(parts[keys, ROWS if parts[keys, KIND] >= APART else COLUMNS]):
+            own_size = sizes[seen]
+            for row in range(needed.size if own_size[3] and not streams else 0):
+                there, ranks = parts[lengths + 1 + row, PLACE] + path, known[row, to_path : to_path + own_size[2]]
                 for each in range(ranks.size):
                     ranks[each] = plain[there + each]
-            for begin in range(to_path, to_path + sizes[seen, 2] if streams else to_path, LAP):
+            for begin in range(to_path, to_path + own_size[5] * LAP if streams else to_path, LAP):
                 for row in range(needed.size):
-                    length[row] = _number(plain, parts, lengths, needed[row] * streams + lap, 0)
-                if sizes[seen, 3]:
-                    end = min(begin + LAP, to_path + sizes[seen, 2])
+                    length[row] = lengths_of[row, lap]
+                if own_size[3]:
+                    end = min(begin + LAP, to_path + own_size[2])
                     _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
                 for row in range(needed.size):
                     at[row] += 2 * length[row]
                 lap += 1
-            if sizes[seen, 3]:
-                period[to] = _number(plain, parts, keys, 0, stratum)
-                own_day, own_week = day, week
-                for each in range(sizes[seen, 0]):
-                    place = _number(plain, parts, keys + 1, 0, run + each) + place_low[block]
-                    first_of = _number(plain, parts, keys + 1, 1, run + each)
-                    long = _number(plain, parts, keys + 1, 2, run + each)
-                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
-                    run_place[to_run + each], run_first[to_run + each], run_days[to_run + each] = place, first_of, long
-                    for later in range(long):
-                        here = first_of + later
-                        day_of[to_of] = here
-                        rows = _rows_of(plain, parts, keys + 2, weekly[block], first_of, later, own_day, own_week)
-                        day_rows[to_of] = rows
-                        day_kept[to_of] = _paths_of(
-                            plain, parts, keys + 3, told[block], turn, below[block], own_day + later, here, rows
-                        )
-                        to_of += 1
-                    own_day, own_week = own_day + long, own_week + _weeks(first_of, long)
+            if own_size[3]:
                 for feature in range(features.size):
                     own = keys + HEADS + feature
                     bins_of = (starts[feature, to], ends[feature, to], tilt[feature, to], counts[feature, to])
@@ -585,7 +700,7 @@ def decoded(
                         _bins_apart(joined, apart[feature], *bins_of)
                     else:
                         _bins_of(plain, parts, own, stratum, *bins_of)
-                end_path = to_path + sizes[seen, 2]
+                end_path = to_path + own_size[2]
                 for row in range(needed.size):
                     feature, first, second = needed[row], nobody, nobody
                     if parents[feature, 0] >= 0:
@@ -594,26 +709,21 @@ def decoded(
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
                     _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
                 if stretch_days:
-                    own_runs = (keys + 1, run, sizes[seen, 0])
-                    until = _stretched(plain, parts, *own_runs, stretch_days, stretch_offset, stretched)
+                    until = _stretched(runs_of, run, own_size[0], stretch_days, stretch_offset, stretched)
                     for each in range(stretched, until):
                         stretch_offset[each] += to_day
                     for feature in range(features.size):
                         own, found = keys + HEADS + features.size + feature, stretches[feature]
                         _facts(plain, parts, own, stretch, found, stretched, until)
                     stretch, stretched = stretch + until - stretched, until
-                to_run, to_day, to_path = to_run + sizes[seen, 0], to_day + sizes[seen, 1], to_path + sizes[seen, 2]
-                to += 1
-                run_offset[to], day_offset[to] = to_run, to_day
+                to, to_day, to_path = to + 1, to_day + own_size[1], end_path
             elif stretch_days:
-                stretch += _stretches(plain, parts, keys + 1, run, sizes[seen, 0], stretch_days)
+                stretch += _stretches(runs_of, run, own_size[0], stretch_days)
             for feature in range(features.size):
                 own = keys + HEADS + feature
                 if parts[own, KIND] >= APART:
                     apart[feature] += _length(joined, parts[own, PLACE], stratum, parts[own, KIND] > APART)
-            run, day, path = run + sizes[seen, 0], day + sizes[seen, 1], path + sizes[seen, 2]
-            week += sizes[seen, 4]
-            seen += 1
+            seen, run, path = seen + 1, run + own_size[0], path + own_size[2]
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):
         given, found = known[row_of[features[feature]]], codes[feature]
