@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synopsis.sketch import decoding
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
@@ -78,6 +79,39 @@ def in_scope(
                 facts[1, group] += part < 1.0
         begins[group + 1] = size
     return slots[:, :size], rows[:size], begins, facts
+
+
+@compiled
+def all_in_scope(
+    run_offset: Integers,
+    run_place: Integers,
+    run_first: Integers,
+    run_days: Integers,
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    chosen: Flags,
+    begin_us: int,
+    end_us: int,
+) -> tuple[Integers, Floats, Integers, Integers, Integers, Floats, Integers, Integers]:
+    """The same of all strata as one group, at chosen places in a span of time.
+
+    Then what was given: all days, the part of each that is in scope, and where the group begins and ends. At last the
+    places of days, where some stratum has several.
+    """
+    days = day_rows.size
+    share = decoding.covered(run_place, run_first, run_days, days, chosen, begin_us, end_us)
+    day, offset = np.empty(days, np.int64), np.zeros(2, np.int64)
+    offset[1] = days
+    for each in range(days):
+        day[each] = each
+    place, at = np.empty(days if decoding.is_shared(run_offset, run_place) else 0, np.int64), 0
+    for run in range(run_place.size if place.size else 0):
+        for each in range(at, at + run_days[run]):
+            place[each] = run_place[run]
+        at += run_days[run]
+    slots, rows, begins, facts = in_scope(day_offset, day_rows, day_kept, day, share, offset)
+    return slots, rows, begins, facts, day, share, offset, place
 
 
 @compiled

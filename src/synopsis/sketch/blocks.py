@@ -61,7 +61,7 @@ class Block:
     @property
     def strata(self) -> int:
         """How many strata it has."""
-        keys = self._heads[0]
+        keys = self.keys
         return columns.Reading(keys).rows if columns.is_columns(keys) else int(unpacked(keys).shape[1])
 
     @property
@@ -74,6 +74,11 @@ class Block:
             return int(days.opened_apart(heads[2], self.share is None, of_strata)[0].sum())
         plain = unpacked(heads[2])
         return int((np.unpackbits(plain) if self.weekly else plain).sum())
+
+    @property
+    def keys(self) -> bytes:
+        """The frame of what is known of strata."""
+        return self._heads[0]
 
     @property
     def _heads(self) -> tuple[bytes, ...]:

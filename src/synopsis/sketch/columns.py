@@ -66,7 +66,7 @@ def closed(groups: Sequence[Integers], sizes: Sequence[Integers] | None = None) 
         stream[begin[more] + bit] = number[more] >> bit & 1
     kind, width = (COLUMNS, "u1") if longest <= 0xFF else (LONG_COLUMNS, "<u2")
     head = struct.pack(_HEAD, kind, 2, sum(map(len, groups)), columns)
-    return head + length.astype(width).tobytes() + np.packbits(stream, None, "little").tobytes()
+    return bytes(head + length.astype(width).tobytes() + np.packbits(stream, None, "little").tobytes())
 
 
 class Reading:
@@ -104,10 +104,9 @@ class Reading:
         """The bits that come next, 57 at least."""
         found, first = np.zeros(self.columns, np.uint64), self._place >> 3
         for byte in range(8):
-            found |= self._stream[np.minimum(first + byte, self._stream.size - 1)].astype(np.uint64) << np.uint64(
-                8 * byte
-            )
-        return found >> (self._place & 7).astype(np.uint64)
+            own = self._stream[np.minimum(first + byte, self._stream.size - 1)]
+            found |= own.astype(np.uint64) << np.uint64(8 * byte)
+        return np.asarray(found >> (self._place & 7).astype(np.uint64), np.uint64)
 
 
 def closed_lines(lines: Integers) -> bytes:

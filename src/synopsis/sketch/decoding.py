@@ -35,8 +35,8 @@ HEADS = 4
 #: How the paths of days are known: as so many, from the turn of their place and day, or as one for each row.
 COUNTED, BY_TURN, ALL = range(3)
 
-#: Of a part: its kind, its place among the plain bytes, its rows and its columns.
-KIND, PLACE, ROWS, COLUMNS = range(4)
+#: Of a part: its kind, its place among the plain bytes, its rows and its columns; where its packed bytes are.
+KIND, PLACE, ROWS, COLUMNS, BEGIN, PAST = range(6)
 
 
 @compiled
@@ -46,9 +46,9 @@ def _size(joined: Bytes, at: int) -> int:
 
 
 @compiled
-def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Integers, Integers, Bytes, int]:
-    """Frames one after the other as parts: what is known of each, where the words of streams begin, the packed numbers
-    of parts, and how large these are plain.
+def _parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Integers, Integers, int]:
+    """Frames one after the other as parts: what is known of each, where the words of streams begin, and how large what
+    is packed is plain.
 
     A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
     where that line is empty, of a line each. Lines that are not there are parts without numbers. Columns stay where
@@ -56,9 +56,8 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
     """
     frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
     blocks = sizes.size // frames
-    parts, packs = np.zeros((blocks * per_block, 4), np.int64), np.empty(joined.size, np.uint8)
-    words = np.empty(blocks * lines, np.int64)
-    at = to = plain = 0
+    parts, words = np.zeros((blocks * per_block, 6), np.int64), np.empty(blocks * lines, np.int64)
+    at = plain = 0
     in_streams = True
     for frame in range(sizes.size):
         end, turn_of = at + sizes[frame], frame % frames
@@ -76,19 +75,30 @@ def parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Int
                 past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
                 if begin == past:
                     continue
-            rows, is_apart = _size(joined, begin + 2), joined[begin] >= APART
-            parts[number, KIND], parts[number, PLACE], parts[number, ROWS] = joined[begin], plain, rows
-            parts[number, COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD or is_apart else 1
+            own, is_apart = parts[number], joined[begin] >= APART
+            own[KIND], own[ROWS], number = joined[begin], _size(joined, begin + 2), number + 1
+            own[COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD or is_apart else 1
             if is_apart:  # it is read where it stands
-                parts[number, PLACE], number = begin + TABLE_HEAD, number + 1
-                continue
-            plain += rows * parts[number, COLUMNS] << (parts[number, KIND] & 3)
-            given, own = joined[begin + head : past], packs[to : to + past - begin - head]
-            for each in range(given.size):
-                own[each] = given[each]
-            to, number = to + given.size, number + 1
+                own[PLACE] = begin + TABLE_HEAD
+            else:
+                own[PLACE], own[BEGIN], own[PAST] = plain, begin + head, past
+                plain += own[ROWS] * own[COLUMNS] << (own[KIND] & 3)
         at = end
-    return parts, words, packs[:to], plain
+    return parts, words, plain
+
+
+@compiled
+def packs(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Bytes, int]:
+    """The packed numbers of all parts, one after the other, and how large they are plain."""
+    parts, _, plain = _parted(joined, sizes, tables, lines)
+    found, to = np.empty(joined.size, np.uint8), 0
+    for part in range(parts.shape[0]):
+        given = joined[parts[part, BEGIN] : parts[part, PAST]]
+        own = found[to : to + given.size]
+        for each in range(given.size):
+            own[each] = given[each]
+        to += given.size
+    return found[:to], plain
 
 
 @compiled
@@ -102,6 +112,35 @@ def touched(chosen: NDArray[np.bool_], place_low: Integers, place_high: Integers
                 size += 1
                 break
     return found[:size]
+
+
+@compiled
+def looked_up(
+    chosen: NDArray[np.bool_],
+    place_low: Integers,
+    place_high: Integers,
+    sizes: Integers,
+    is_packed: NDArray[np.bool_],
+    wanted: Integers,
+) -> tuple[Integers, Integers, bool]:
+    """The blocks that have a chosen place, the sizes of those of their frames that are wanted, block by block, and
+    whether any of these is packed. Sizes and what is packed are blocks x frames."""
+    which, packed = touched(chosen, place_low, place_high), False
+    found = np.empty(which.size * wanted.size, np.int64)
+    for each in range(which.size):
+        for at in range(wanted.size):
+            found[each * wanted.size + at] = sizes[which[each], wanted[at]]
+            packed = packed or is_packed[which[each], wanted[at]]
+    return which, found, packed
+
+
+@compiled
+def _taken(values: Any, which: Integers) -> Any:
+    """Those of some blocks."""
+    found = np.empty(which.size, values.dtype)
+    for each in range(which.size):
+        found[each] = values[which[each]]
+    return found
 
 
 @compiled
@@ -560,10 +599,9 @@ def _put(starts: Codes, ends: Codes, tilt: Tilts, each: int, start: int, end: in
 @compiled
 def decoded(
     plain: Bytes,
-    parts: Integers,
-    per_block: int,
     joined: Bytes,
-    words: Integers,
+    frames: Integers,
+    which: Integers,
     shares: Shares,
     bits: int,
     place_low: Integers,
@@ -586,10 +624,20 @@ def decoded(
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, and where
     stretches begin.
 
+    Frames are those of the blocks `which`, so many bytes each, `joined`; what of them is packed is also given `plain`.
     A block has HEADS, a part with the bins of each feature, one with the stretches of each if they have any length, one
     with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the
     codes, parents first, where they are not in streams: `words` tells where these begin.
     """
+    tables = features.size * (2 if stretch_days else 1)
+    parts, words, _ = _parted(joined, frames, tables, needed.size)
+    per_block = parts.shape[0] // which.size
+    place_low, weekly, told, below = (
+        _taken(place_low, which),
+        _taken(weekly, which),
+        _taken(told, which),
+        _taken(below, which),
+    )
     keys_of, runs_of = _heads(plain, joined, parts, per_block, place_low)
     days_known = (weekly, told, below, latitude, longitude)
     sizes = _sizes(plain, parts, per_block, keys_of, runs_of, *days_known, chosen, first_day, last_day)
@@ -649,7 +697,6 @@ def decoded(
     most, stretched = days if stretch_days else 0, 0
     of_stretches = features.size if stretch_days else 0
     stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
-    tables = features.size * (2 if stretch_days else 1)
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)

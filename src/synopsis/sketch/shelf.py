@@ -6,15 +6,16 @@ features, and the streams of the strata in scope alone, all blocks in one call o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.blocks import NOWHERE, Block
-from synopsis.sketch.columns import BEHIND
+from synopsis.sketch.columns import BEHIND, is_columns
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import threshold
@@ -34,6 +35,13 @@ else:
 _MOST_SHARE: Final = 1.0 - 2.0**-53
 
 
+#: All frames of a block: its head, bins, paths and stretches.
+Frames = tuple[bytes, ...]
+
+#: What is plain where nothing is packed.
+_NOTHING: Final = np.empty(0, np.uint8)
+
+
 class Wanted(NamedTuple):
     """Features that a question names, and those that are needed to find their codes, parents first."""
 
@@ -41,12 +49,29 @@ class Wanted(NamedTuple):
     needed: tuple[int, ...]
     positions: Integers  #: the features as an array
     all_positions: Integers  #: the needed as an array
+    frames: tuple[Integers, Integers]  #: which of the frames of a block: without stretches, and with them
+    picking: tuple[Callable[[Frames], Frames], Callable[[Frames], Frames]]  #: who takes these of all frames
 
     @classmethod
     def of(cls, features: Sequence[int], contexts: Contexts) -> Wanted:
         """What these features need."""
-        needed = contexts.needed(set(features))
-        return cls(tuple(features), tuple(needed), np.array(features, np.int64), np.array(needed, np.int64))
+        needed, all_features = contexts.needed(set(features)), len(contexts.parents)
+        words = 1 + all_features
+        bins, paths = [1 + each for each in features], [words, *(words + 1 + each for each in needed)]
+        stretches = [words + 1 + all_features + each for each in features]
+        frames = ([0, *bins, *paths], [0, *bins, *stretches, *paths])
+        return cls(
+            tuple(features),
+            tuple(needed),
+            np.array(features, np.int64),
+            np.array(needed, np.int64),
+            (np.array(frames[0]), np.array(frames[1])),
+            (itemgetter(*frames[0]), itemgetter(*frames[1])),
+        )
+
+    def parts(self, with_stretches: int) -> tuple[int, int]:
+        """How many frames of a block are tables, and how many are words or lines."""
+        return len(self.features) * (1 + with_stretches), len(self.needed)
 
 
 class Decoded(NamedTuple):
@@ -80,8 +105,10 @@ class Decoded(NamedTuple):
 class Shelf:
     """Blocks, and arrays of what is known of each: blocks along them."""
 
-    blocks: Sequence[Block]
+    frames: Sequence[Frames]
     contexts: Contexts
+    sizes: Integers  #: blocks x frames: bytes
+    is_packed: NDArray[np.bool_]  #: blocks x frames: whether it has to be unpacked as a whole
     place_low: Integers
     place_high: Integers
     weekly: NDArray[np.bool_]
@@ -93,9 +120,12 @@ class Shelf:
     @classmethod
     def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats] = NOWHERE) -> Shelf:
         """A shelf of blocks; `where` are all places, for blocks whose days tell whether they have paths."""
+        frames = [(block.head, *block.bins, *block.paths, *block.stretches) for block in blocks]
         return cls(
-            blocks,
+            frames,
             contexts,
+            np.array([[*map(len, each)] for each in frames], np.int64),
+            np.array([_packed(block) for block in blocks], np.bool_),
             np.array([block.place_low for block in blocks], np.int64),
             np.array([block.place_high for block in blocks], np.int64),
             np.array([block.weekly for block in blocks], np.bool_),
@@ -105,11 +135,6 @@ class Shelf:
             where[1].view(np.uint64),
         )
 
-    def touched(self, chosen: NDArray[np.bool_]) -> Integers:
-        """The blocks that have a chosen place."""
-        found: Integers = decoding.touched(chosen, self.place_low, self.place_high)
-        return found
-
     def decoded(
         self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
     ) -> Decoded | None:
@@ -118,45 +143,38 @@ class Shelf:
         Stretches come with them where these have any days. Cost: proportional to the bytes of the frames of days and
         bins that are opened, and to the paths of the strata.
         """
-        which = self.touched(chosen)
+        with_stretches = 1 if stretch_days else 0
+        places, own = (self.place_low, self.place_high), wanted.frames[with_stretches]
+        which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, own)
         if not which.size:
             return None
-        features, needed, positions, all_positions = wanted
+        pick, all_frames = wanted.picking[with_stretches], self.frames
         frames: list[bytes] = []
         for number in which.tolist():
-            block = self.blocks[number]
-            bins, stretches, paths = block.bins, block.stretches, block.paths
-            frames.append(block.head)
-            frames += [bins[feature] for feature in features]
-            if stretch_days:
-                frames += [stretches[feature] for feature in features]
-            frames.append(paths[0])
-            frames += [paths[1 + feature] for feature in needed]
-        sizes = np.fromiter(map(len, frames), np.int64, len(frames))
+            frames += pick(all_frames[number])
         frames.append(BEHIND)
-        joined = np.frombuffer(b"".join(frames), np.uint8)
-        tables = len(features) * (2 if stretch_days else 1)
-        parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
+        joined, plain = np.frombuffer(b"".join(frames), np.uint8), _NOTHING
+        if is_packed:
+            plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts(with_stretches)))
         odds, contexts = self.contexts.odds, self.contexts
         fields, *others = decoding.decoded(
-            plain_bytes(packs, size),
-            parts,
-            len(parts) // which.size,
+            plain,
             joined,
-            words,
+            sizes,
+            which,
             odds.shares,
             odds.bits,
-            self.place_low[which],
-            self.weekly[which],
-            self.told[which],
-            self.below[which],
+            self.place_low,
+            self.weekly,
+            self.told,
+            self.below,
             self.latitude,
             self.longitude,
             chosen,
             first_day,
             last_day,
-            positions,
-            all_positions,
+            wanted.positions,
+            wanted.all_positions,
             contexts.parents,
             contexts.centres,
             contexts.code_table,
@@ -187,3 +205,15 @@ def _told(share: float | None) -> int:
     if share is None:
         return decoding.COUNTED
     return decoding.ALL if share >= 1.0 else decoding.BY_TURN
+
+
+def _packed(block: Block) -> list[bool]:
+    """Frames: whether each has to be unpacked as a whole; words of streams, and columns, do not."""
+    lengths, *words = block.paths
+    tables = (block.keys, *block.bins)
+    return [
+        *(not is_columns(frame) for frame in tables),
+        lengths != b"" and not is_columns(lengths),
+        *([lengths == b""] * len(words)),
+        *([True] * len(block.stretches)),
+    ]
