@@ -29,6 +29,9 @@ Bytes = NDArray[np.uint8]
 #: A whole number of 64 bits without a sign.
 Unsigned = np.uint64
 
+#: Of which rank each part of a whole is, and the share of each; how many ranks there are, and bits of a whole.
+_Tables = tuple[Codes, NDArray[np.uint32], Unsigned, Unsigned]
+
 #: Parts of a block before those of its features: keys, runs, rows of days, paths of days.
 HEADS = 4
 
@@ -487,6 +490,133 @@ def _next(
 
 
 @compiled
+def _one(
+    joined: Bytes,
+    place: Integers,
+    length: Integers,
+    tables: _Tables,
+    before: int,
+    follows: Unsigned,
+    found: Codes,
+    begin: int,
+    end: int,
+    row: int,
+) -> None:
+    """The ranks of one feature."""
+    past_0 = Unsigned(place[row] + 2 * length[row])
+    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
+    first_0, found_0 = Unsigned(row * before), found[row]
+    before_0 = first_0
+    for path in range(begin, end):
+        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
+        found_0[path], before_0 = rank, first_0 + (rank & follows)
+
+
+@compiled
+def _four(
+    joined: Bytes,
+    place: Integers,
+    length: Integers,
+    tables: _Tables,
+    before: int,
+    follows: Unsigned,
+    found: Codes,
+    begin: int,
+    end: int,
+    row: int,
+) -> None:
+    """The ranks of four features, the last again where there are fewer, for company."""
+    last = place.size - 1
+    row_1 = min(row + 1, last)
+    row_2 = min(row + 2, last)
+    row_3 = min(row + 3, last)
+    past_0 = Unsigned(place[row] + 2 * length[row])
+    past_1 = Unsigned(place[row_1] + 2 * length[row_1])
+    past_2 = Unsigned(place[row_2] + 2 * length[row_2])
+    past_3 = Unsigned(place[row_3] + 2 * length[row_3])
+    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
+    number_1, at_1 = _begun(joined, Unsigned(place[row_1]), past_1)
+    number_2, at_2 = _begun(joined, Unsigned(place[row_2]), past_2)
+    number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
+    first_0, found_0 = Unsigned(row * before), found[row]
+    first_1, found_1 = Unsigned(row_1 * before), found[row_1]
+    first_2, found_2 = Unsigned(row_2 * before), found[row_2]
+    first_3, found_3 = Unsigned(row_3 * before), found[row_3]
+    before_0 = first_0
+    before_1 = first_1
+    before_2 = first_2
+    before_3 = first_3
+    for path in range(begin, end):
+        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
+        found_0[path], before_0 = rank, first_0 + (rank & follows)
+        rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
+        found_1[path], before_1 = rank, first_1 + (rank & follows)
+        rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, *tables)
+        found_2[path], before_2 = rank, first_2 + (rank & follows)
+        rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, *tables)
+        found_3[path], before_3 = rank, first_3 + (rank & follows)
+
+
+@compiled
+def _six(
+    joined: Bytes,
+    place: Integers,
+    length: Integers,
+    tables: _Tables,
+    before: int,
+    follows: Unsigned,
+    found: Codes,
+    begin: int,
+    end: int,
+    row: int,
+) -> None:
+    """The ranks of six features, or five."""
+    last = place.size - 1
+    row_1 = min(row + 1, last)
+    row_2 = min(row + 2, last)
+    row_3 = min(row + 3, last)
+    row_4 = min(row + 4, last)
+    row_5 = min(row + 5, last)
+    past_0 = Unsigned(place[row] + 2 * length[row])
+    past_1 = Unsigned(place[row_1] + 2 * length[row_1])
+    past_2 = Unsigned(place[row_2] + 2 * length[row_2])
+    past_3 = Unsigned(place[row_3] + 2 * length[row_3])
+    past_4 = Unsigned(place[row_4] + 2 * length[row_4])
+    past_5 = Unsigned(place[row_5] + 2 * length[row_5])
+    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
+    number_1, at_1 = _begun(joined, Unsigned(place[row_1]), past_1)
+    number_2, at_2 = _begun(joined, Unsigned(place[row_2]), past_2)
+    number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
+    number_4, at_4 = _begun(joined, Unsigned(place[row_4]), past_4)
+    number_5, at_5 = _begun(joined, Unsigned(place[row_5]), past_5)
+    first_0, found_0 = Unsigned(row * before), found[row]
+    first_1, found_1 = Unsigned(row_1 * before), found[row_1]
+    first_2, found_2 = Unsigned(row_2 * before), found[row_2]
+    first_3, found_3 = Unsigned(row_3 * before), found[row_3]
+    first_4, found_4 = Unsigned(row_4 * before), found[row_4]
+    first_5, found_5 = Unsigned(row_5 * before), found[row_5]
+    before_0 = first_0
+    before_1 = first_1
+    before_2 = first_2
+    before_3 = first_3
+    before_4 = first_4
+    before_5 = first_5
+    for path in range(begin, end):
+        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
+        found_0[path], before_0 = rank, first_0 + (rank & follows)
+        rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
+        found_1[path], before_1 = rank, first_1 + (rank & follows)
+        rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, *tables)
+        found_2[path], before_2 = rank, first_2 + (rank & follows)
+        rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, *tables)
+        found_3[path], before_3 = rank, first_3 + (rank & follows)
+        rank, number_4, at_4 = _next(joined, number_4, at_4, past_4, before_4, *tables)
+        found_4[path], before_4 = rank, first_4 + (rank & follows)
+        rank, number_5, at_5 = _next(joined, number_5, at_5, past_5, before_5, *tables)
+        found_5[path], before_5 = rank, first_5 + (rank & follows)
+
+
+@compiled
 def _ranked(
     joined: Bytes,
     place: Integers,
@@ -501,39 +631,22 @@ def _ranked(
 ) -> None:
     """The ranks of some paths, of features whose streams begin at some place and have so many words.
 
-    Four features take turns: while one waits for its rank, others go on. Numbers are without a sign, which spares
-    machine code the question whether they count from the end.
+    Four or six features take turns: while one waits for its rank, others go on. Numbers are without a sign, which
+    spares machine code the question whether they count from the end.
     """
-    ranks, of_bits = Unsigned(share_of.size // (place.size * before)), Unsigned(bits)
-    follows, last = Unsigned(255 if before > 1 else 0), place.size - 1
-    for row in range(0, place.size if place.size % 4 != 1 else last, 4):
-        two, three, four = min(row + 1, last), min(row + 2, last), min(row + 3, last)  # the last again, for company
-        past_0, past_1 = Unsigned(place[row] + 2 * length[row]), Unsigned(place[two] + 2 * length[two])
-        past_2, past_3 = Unsigned(place[three] + 2 * length[three]), Unsigned(place[four] + 2 * length[four])
-        number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-        number_1, at_1 = _begun(joined, Unsigned(place[two]), past_1)
-        number_2, at_2 = _begun(joined, Unsigned(place[three]), past_2)
-        number_3, at_3 = _begun(joined, Unsigned(place[four]), past_3)
-        first_0, first_1 = Unsigned(row * before), Unsigned(two * before)
-        first_2, first_3 = Unsigned(three * before), Unsigned(four * before)
-        before_0, before_1, before_2, before_3 = first_0, first_1, first_2, first_3
-        found_0, found_1, found_2, found_3 = found[row], found[two], found[three], found[four]
-        for path in range(begin, end):
-            rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, rank_of, share_of, ranks, of_bits)
-            found_0[path], before_0 = rank, first_0 + (rank & follows)
-            rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, rank_of, share_of, ranks, of_bits)
-            found_1[path], before_1 = rank, first_1 + (rank & follows)
-            rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, rank_of, share_of, ranks, of_bits)
-            found_2[path], before_2 = rank, first_2 + (rank & follows)
-            rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, rank_of, share_of, ranks, of_bits)
-            found_3[path], before_3 = rank, first_3 + (rank & follows)
-    for row in range(last if place.size % 4 == 1 else place.size, place.size):
-        past, first, own = Unsigned(place[row] + 2 * length[row]), Unsigned(row * before), found[row]
-        number, at = _begun(joined, Unsigned(place[row]), past)
-        follow = first
-        for path in range(begin, end):
-            rank, number, at = _next(joined, number, at, past, follow, rank_of, share_of, ranks, of_bits)
-            own[path], follow = rank, first + (rank & follows)
+    tables = (rank_of, share_of, Unsigned(share_of.size // (place.size * before)), Unsigned(bits))
+    follows, last, row = Unsigned(255 if before > 1 else 0), place.size - 1, 0
+    while row <= last:
+        left = place.size - row
+        if left == 1:
+            _one(joined, place, length, tables, before, follows, found, begin, end, row)
+            row += 1
+        elif left == 5 or left == 6:
+            _six(joined, place, length, tables, before, follows, found, begin, end, row)
+            row += 6
+        else:
+            _four(joined, place, length, tables, before, follows, found, begin, end, row)
+            row += 4
 
 
 @compiled

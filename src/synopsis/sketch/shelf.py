@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +24,7 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import plain_bytes
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
+from synopsis.sketch.streams import Shares
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tilts import Tilts
 
@@ -114,12 +116,14 @@ class Shelf:
     weekly: NDArray[np.bool_]
     told: Integers  #: how it is known which days have paths
     below: NDArray[np.uint64]
-    latitude: NDArray[np.uint64]  #: places, as bits
+    latitude: NDArray[np.uint64]  #: places, as bits, where days tell by them whether they have paths
     longitude: NDArray[np.uint64]
 
     @classmethod
     def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats] = NOWHERE) -> Shelf:
         """A shelf of blocks; `where` are all places, for blocks whose days tell whether they have paths."""
+        if decoding.BY_TURN not in [_told(block.share) for block in blocks]:
+            where = NOWHERE
         frames = [(block.head, *block.bins, *block.paths, *block.stretches) for block in blocks]
         return cls(
             frames,
@@ -134,6 +138,16 @@ class Shelf:
             where[0].view(np.uint64),
             where[1].view(np.uint64),
         )
+
+    @cached_property
+    def _odds(self) -> tuple[Shares, int]:
+        return self.contexts.odds.shares, self.contexts.odds.bits
+
+    @cached_property
+    def _parents(self) -> tuple[Integers, Codes, Codes, int]:
+        """What makes codes of ranks. Arrays that nobody may write to would be looked at more closely at every call."""
+        contexts = self.contexts
+        return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
     def decoded(
         self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
@@ -153,17 +167,15 @@ class Shelf:
         for number in which.tolist():
             frames += pick(all_frames[number])
         frames.append(BEHIND)
-        joined, plain = np.frombuffer(b"".join(frames), np.uint8), _NOTHING
+        joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
         if is_packed:
             plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts(with_stretches)))
-        odds, contexts = self.contexts.odds, self.contexts
         fields, *others = decoding.decoded(
             plain,
             joined,
             sizes,
             which,
-            odds.shares,
-            odds.bits,
+            *self._odds,
             self.place_low,
             self.weekly,
             self.told,
@@ -175,10 +187,7 @@ class Shelf:
             last_day,
             wanted.positions,
             wanted.all_positions,
-            contexts.parents,
-            contexts.centres,
-            contexts.code_table,
-            contexts.bins,
+            *self._parents,
             stretch_days,
         )
         return Decoded(*fields, *others) if fields[0].size else None
