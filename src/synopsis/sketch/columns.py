@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Integers
+
+if TYPE_CHECKING:
+    from synopsis.sketch import decoding
+else:
+    decoding = Later("synopsis.sketch.decoding")
 
 #: Kinds of such frames, beyond those of `packing`: the lengths of columns are of one byte, or of two.
 COLUMNS, LONG_COLUMNS = 8, 9
@@ -70,43 +75,21 @@ def closed(groups: Sequence[Integers], sizes: Sequence[Integers] | None = None) 
 
 
 class Reading:
-    """A frame that is read group by group. The plain way: all columns side by side, row by row."""
+    """A frame that is read group by group."""
 
     def __init__(self, frame: bytes) -> None:
         kind, _, self.rows, self.columns = struct.unpack_from(_HEAD, frame)
         at, width = struct.calcsize(_HEAD), kind - COLUMNS + 1
         length = np.frombuffer(frame, f"<u{width}", self.columns, at).astype(np.int64)
-        self._stream = np.frombuffer(frame[at + length.nbytes // 8 * width :] + BEHIND, np.uint8)
-        self._place = 8 * (np.cumsum(length) - length)
+        self.stream = np.frombuffer(bytearray().join((frame, BEHIND)), np.uint8)
+        #: Where the next number of every column begins, in bits.
+        self.place = 8 * (np.cumsum(length) - length + at + self.columns * width)
 
     def group(self, sizes: int | Integers) -> Integers:
         """The next group, with so many numbers in every column: rows x columns, 0 where there is none."""
-        many = np.broadcast_to(sizes, self.columns)
-        found = np.zeros((int(many.max(initial=0)), self.columns), np.int64)
-        bits = self._lowest(np.where(many > 0, SIZE_BITS, 0))
-        for row in range(len(found)):
-            has = many > row
-            word = self._word()
-            zeros = np.log2(np.where(has, word & (~word + np.uint64(1)), 1).astype(np.float64)).astype(np.int64)
-            self._place = self._place + np.where(has, zeros + 1, 0)
-            found[row] = zeros << bits
-            for first in (0, 32):
-                found[row] |= self._lowest(np.where(has, np.clip(bits - first, 0, 32), 0)) << first
+        many = np.full(self.columns, sizes, np.int64)
+        found: Integers = decoding.group(self.stream, self.place, many)
         return found
-
-    def _lowest(self, many: Integers) -> Integers:
-        """The next so many bits of every column."""
-        found = self._word() & ((np.uint64(1) << many.astype(np.uint64)) - np.uint64(1))
-        self._place = self._place + many
-        return found.astype(np.int64)
-
-    def _word(self) -> NDArray[np.uint64]:
-        """The bits that come next, 57 at least."""
-        found, first = np.zeros(self.columns, np.uint64), self._place >> 3
-        for byte in range(8):
-            own = self._stream[np.minimum(first + byte, self._stream.size - 1)]
-            found |= own.astype(np.uint64) << np.uint64(8 * byte)
-        return np.asarray(found >> (self._place & 7).astype(np.uint64), np.uint64)
 
 
 def closed_lines(lines: Integers) -> bytes:

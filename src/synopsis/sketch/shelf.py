@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import plain_bytes
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
-from synopsis.sketch.streams import Shares
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tilts import Tilts
 
@@ -140,11 +139,11 @@ class Shelf:
         )
 
     @cached_property
-    def _odds(self) -> tuple[Shares, int]:
+    def _odds(self) -> tuple[Any, ...]:
         return self.contexts.odds.shares, self.contexts.odds.bits
 
     @cached_property
-    def _parents(self) -> tuple[Integers, Codes, Codes, int]:
+    def _parents(self) -> tuple[Any, ...]:
         """What makes codes of ranks. Arrays that nobody may write to would be looked at more closely at every call."""
         contexts = self.contexts
         return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
@@ -170,7 +169,7 @@ class Shelf:
         joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
         if is_packed:
             plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts(with_stretches)))
-        fields, *others = decoding.decoded(
+        given: tuple[Any, ...] = (
             plain,
             joined,
             sizes,
@@ -190,6 +189,7 @@ class Shelf:
             *self._parents,
             stretch_days,
         )
+        fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
 
     def opened(
