@@ -97,7 +97,10 @@ def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> 
     """Strata as a block; which days have paths may be known `evenly`."""
     low = int(strata.run_place.min())
     paths = _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds)
-    head, share = _closed_head(strata, low, evenly, sum(map(len, paths)) if paths[0] else 0)
+    bins = _closed_bins(strata)
+    # Where something else has to be unpacked for every question, days may be as well.
+    is_quick = paths[0] and all(map(columns.is_columns, bins))
+    head, share = _closed_head(strata, low, evenly, sum(map(len, paths)) if is_quick else 0)
     return Block(
         low,
         int(strata.run_place.max()),
@@ -107,7 +110,7 @@ def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> 
         share,
         days.is_weekly(strata.day_rows),
         head,
-        _closed_bins(strata),
+        bins,
         paths,
         tuple(map(stretches.closed, strata.stretches)) if strata.stretching is not None else (),
     )
@@ -116,8 +119,8 @@ def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> 
 def _closed_head(strata: Strata, low: int, evenly: Evenly | None, streams_bytes: int) -> tuple[bytes, float | None]:
     """Keys, runs and days of strata, and the share of rows with paths where days tell these.
 
-    As columns, unless that takes too much beside streams of so many bytes, or there are none: then nobody needs to know
-    where those of a stratum begin without having counted all paths before.
+    As columns, unless that takes too much beside streams of so many bytes. Without streams they cannot be: paths before
+    a stratum have to be counted then, to know where its own begin.
     """
     keys, place = np.stack((strata.period, np.diff(strata.run_offset))), strata.run_place - low
     runs = np.stack((place, strata.run_first, strata.run_days))
@@ -127,9 +130,10 @@ def _closed_head(strata: Strata, low: int, evenly: Evenly | None, streams_bytes:
     if streams_bytes:
         laps = -(-np.diff(strata.path_offset) // streams.LAP)
         kept = strata.day_kept if share is None else None
-        own = days.apart(strata.day_rows, kept, np.diff(strata.day_offset))
-        apart = _joined_head(columns.closed_lines(np.stack((*keys, laps))), columns.closed_lines(runs), own, b"")
-        if own and len(apart) <= len(found) + _SPARE * streams_bytes:
+        lines = (columns.closed_lines(np.stack((*keys, laps))), columns.closed_lines(runs))
+        parts = (*lines, days.apart(strata.day_rows, kept, np.diff(strata.day_offset)))
+        apart = _joined_head(*parts, b"")
+        if all(parts) and len(apart) <= len(found) + _SPARE * streams_bytes:
             return apart, share
     return found, share
 
