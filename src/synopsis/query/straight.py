@@ -118,7 +118,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     begin, end = part.scope.from_us, part.scope.until_us
     if begin is not None and end is not None and begin >= end:
         return None
-    wanted = Wanted.of(sorted(part.features | asked.features), summary.contexts)
+    wanted = summary.shelf.wanted(sorted(part.features | asked.features))
     clause, same = positive(part.condition), Same(summary.scales)
     # Stretches tell nothing of rows that fulfil a condition.
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None

@@ -39,6 +39,9 @@ _MOST_SHARE: Final = 1.0 - 2.0**-53
 #: All frames of a block: its head, bins, paths and stretches.
 Frames = tuple[bytes, ...]
 
+#: Choices of features that are remembered, a kilobyte each.
+_REMEMBERED: Final = 64
+
 #: What is plain where nothing is packed.
 _NOTHING: Final = np.empty(0, np.uint8)
 
@@ -138,6 +141,19 @@ class Shelf:
             where[1].view(np.uint64),
         )
 
+    def wanted(self, features: Sequence[int]) -> Wanted:
+        """What these features need."""
+        known, key = self._wanted, tuple(features)
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = Wanted.of(key, self.contexts)
+        return known[key]
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[int, ...], Wanted]:
+        return {}
+
     @cached_property
     def _odds(self) -> tuple[Any, ...]:
         return self.contexts.odds.shares, self.contexts.odds.bits
@@ -204,7 +220,7 @@ class Shelf:
     ) -> Strata | None:
         """The same as strata. `even` says whether their paths come at even steps of time, `stretching` how stretches
         are told, if at all."""
-        wanted, stretch_days = Wanted.of(features, self.contexts), 0 if stretching is None else stretching.days
+        wanted, stretch_days = self.wanted(features), 0 if stretching is None else stretching.days
         found = self.decoded(wanted, chosen, first_day, last_day, stretch_days)
         return None if found is None else found.strata(stretching, even)
 
