@@ -637,10 +637,10 @@ def _when_not(figures: dict[str, Any]) -> str:
             "",
         ]
     lines += [
-        "**When a sketch begins with few rows.** Later batches join what is there, and days that are added to a year cost "
-        "nothing; but bins, scales and stretches that were chosen for a first month of many are worse ones for the years "
-        "that follow (`benches/batches.py` has the figures), and intervals at 95% of such a sketch may miss. Begin with "
-        "all rows that there are, or build anew once there is a year of them.",
+        "**When a sketch begins with few rows.** Later batches join what is there, and days that are added to a year "
+        "cost nothing; but bins, scales and stretches that were chosen for a first month of many are worse ones for "
+        "the years that follow (`benches/batches.py` has the figures), and intervals at 95% of such a sketch may miss. "
+        "Begin with all rows that there are, or build anew once there is a year of them.",
         "",
     ]
     lines += [

@@ -28,6 +28,17 @@ def test_rows_of_days_come_back_from_their_frame(runs, seldom):
     assert np.array_equal(again, rows)
 
 
+@given(RUNS, st.booleans(), st.integers(0, 4))
+def test_days_of_strata_come_back_from_their_columns(runs, counted, seed):
+    sizes = np.array([len(each) for _, each in runs])
+    rows = np.concatenate([np.array(each) for _, each in runs]) * 8
+    kept = np.random.default_rng(seed).integers(0, rows + 1) if counted else None
+    again, paths = days.opened_apart(days.apart(rows, kept, sizes), counted, sizes)
+    assert np.array_equal(again, rows)
+    assert (paths is None) == (kept is None)
+    assert kept is None or np.array_equal(paths, kept)
+
+
 def test_weeks_that_are_alike_take_next_to_nothing():
     rows = np.tile([1, 0, 0], 2_000)
     assert len(days.closed(rows, np.array([4]), np.array([rows.size]))) < 60

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from synopsis.sketch import blocks
+from synopsis.sketch.columns import is_columns
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
@@ -54,6 +55,7 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
 ) -> None:
     monkeypatch.setattr(blocks, "_QUICKER", quicker)  # frames of ranks in all blocks, in some, streams in all
     monkeypatch.setattr(blocks, "_PLAINLY_LESS", min(quicker, blocks._PLAINLY_LESS))
+    monkeypatch.setattr(blocks, "_SPARE", np.inf if quicker > 1.02 else quicker / 100)
     packed, contexts = world(seed, bins)
     if quicker != 1.02:
         assert all(bool(block.paths[0]) == (quicker > 1.0) for block in packed)
@@ -70,6 +72,25 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
                     one, other = (np.asarray(getattr(each, name)) for each in (found, wanted))
                     assert one.dtype == other.dtype, name
                     np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def test_what_is_too_long_for_columns_stays_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_QUICKER", np.inf)
+    monkeypatch.setattr(blocks, "_SPARE", np.inf)
+    assert all(is_columns(block.keys) for block in world(2, 15)[0])
+    for name in ("closed", "closed_lines"):
+        monkeypatch.setattr(blocks.columns, name, lambda *_: b"")  # as where one has more than 65,535 bytes
+        packed, contexts = world(2, 15)
+        assert not any(is_columns(block.keys) for block in packed)
+        everywhere = (range(4), np.ones(12, np.bool_), *ALL_TIME)
+        found, wanted = Shelf.of(packed, contexts).opened(*everywhere), plainly(packed, contexts, *everywhere)
+        assert found is not None
+        assert wanted is not None
+        np.testing.assert_array_equal(found.counts, wanted.counts)
+        np.testing.assert_array_equal(found.codes, wanted.codes)
+        monkeypatch.undo()
+        monkeypatch.setattr(blocks, "_QUICKER", np.inf)
+        monkeypatch.setattr(blocks, "_SPARE", np.inf)
 
 
 def test_nothing_in_scope_is_nothing() -> None:

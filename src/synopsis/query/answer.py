@@ -7,7 +7,7 @@ takes an answer to maps and grids is in `exports`.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -155,23 +155,28 @@ class Answer:
 
     `answer["MEAN(temp_c)"]` gives the value of a column when there is one row; `rows` gives all as dicts. `elapsed` is
     the seconds that the question took and `as_of` what it was put to; both are None where no database was asked.
-    `notes` says what was answered otherwise than asked, as where the groups are coarser.
+    `notes` says what was answered otherwise than asked, as where the groups are coarser. Columns may be given as who
+    makes them of numbers that are known, when they are first looked at.
     """
 
     def __init__(
         self,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, Column] | Callable[[], dict[str, Column]],
         elapsed: float | None = None,
         as_of: AsOf | None = None,
         notes: tuple[str, ...] = (),
         about: About | None = None,
     ) -> None:
-        self._columns = dict(columns)
+        self._given = columns
         self.elapsed, self.as_of, self.notes, self._about = elapsed, as_of, notes, about
 
     def stamped(self, elapsed: float, as_of: AsOf | None, about: About | None = None) -> Answer:
         """The same answer, with the seconds that it took and what it is of. Copies no column."""
-        return Answer(self._columns, elapsed, as_of, self.notes, about)
+        return Answer(self._given, elapsed, as_of, self.notes, about)
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return self._given() if callable(self._given) else dict(self._given)
 
     @cached_property
     def n(self) -> Value | None:

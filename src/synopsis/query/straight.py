@@ -10,11 +10,12 @@ whatever is not so plain, or has no path that tells, is left to them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synopsis.query.answer import Answer, Column
 from synopsis.query.binding import Plan, Statistic, plan
@@ -34,18 +35,17 @@ from synopsis.query.tree import And, Question
 from synopsis.query.values import Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.moments import Floats
 from synopsis.sketch.shelf import Wanted
 from synopsis.sketch.strata import EVER
 from synopsis.sketch.summary import Summary
 
 if TYPE_CHECKING:
     from synopsis.query import arrangements, settled, told, weighing
-    from synopsis.sketch import decoding
 else:
     arrangements, settled, told, weighing = (
         Later(f"synopsis.query.{name}") for name in ("arrangements", "settled", "told", "weighing")
     )
-    decoding = Later("synopsis.sketch.decoding")
 
 #: Routes that are remembered of a sketch, a few kilobytes each.
 _REMEMBERED: Final = 512
@@ -118,7 +118,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     begin, end = part.scope.from_us, part.scope.until_us
     if begin is not None and end is not None and begin >= end:
         return None
-    wanted = Wanted.of(sorted(part.features | asked.features), summary.contexts)
+    wanted = summary.shelf.wanted(sorted(part.features | asked.features))
     clause, same = positive(part.condition), Same(summary.scales)
     # Stretches tell nothing of rows that fulfil a condition.
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None
@@ -149,13 +149,10 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     if strata is None:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
     starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
-    runs, days = (strata.run_place, strata.run_first, strata.run_days), strata.day_rows.size
-    share = decoding.covered(*runs, days, chosen, *route.span_us)
-    shared = decoding.is_shared(strata.run_offset, strata.run_place)
-    place = np.repeat(strata.run_place, strata.run_days) if shared else NOWHERE
-    day, whole_scope = np.arange(days), np.array((0, days))
     of_days = (strata.day_offset, strata.day_rows, strata.day_kept)
-    slots, rows, offset, (in_scope, days_cut) = weighing.in_scope(*of_days, day, share, whole_scope)
+    slots, rows, offset, (in_scope, days_cut), day, share, whole_scope, place = weighing.all_in_scope(
+        strata.run_offset, strata.run_place, strata.run_first, strata.run_days, *of_days, chosen, *route.span_us
+    )
     stratum, total, kept, inside, cut, begin, end = slots
     given: tuple[Any, ...] = (
         *(topic.wanted, topic.shares, route.likely, *route.clause, *route.axes),
@@ -173,12 +170,19 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     if not facts.size:
         return None
     numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
-    columns: dict[str, Column] = {}
-    for name, at, is_whole in route.columns:
-        own = numbers[at]
-        if is_whole:
-            own = own[:3].astype(np.int64)
-            if route.unmet and own[1] == 0 and own[0] <= FEW:  # meetings may yet deny them
+    if route.unmet:
+        for _, at, is_whole in route.columns:
+            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW:  # meetings may yet deny them
                 return None
-        columns[name] = Values(own[:1], own[1:2], own[2:3], promised[at : at + 1], numbers[at : at + 1, 3:])
-    return Answer(columns)
+    return Answer(partial(_columns, route.columns, numbers, promised))
+
+
+def _columns(
+    asked: tuple[tuple[str, int, bool], ...], numbers: Floats, promised: NDArray[np.int8]
+) -> dict[str, Column]:
+    """The columns of an answer, when someone looks at them."""
+    found: dict[str, Column] = {}
+    for name, at, is_whole in asked:
+        own = numbers[at, :3].astype(np.int64) if is_whole else numbers[at]
+        found[name] = Values(own[:1], own[1:2], own[2:3], promised[at : at + 1], numbers[at : at + 1, 3:])
+    return found

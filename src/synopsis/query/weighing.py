@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synopsis.sketch import decoding
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
@@ -78,6 +79,39 @@ def in_scope(
                 facts[1, group] += part < 1.0
         begins[group + 1] = size
     return slots[:, :size], rows[:size], begins, facts
+
+
+@compiled
+def all_in_scope(
+    run_offset: Integers,
+    run_place: Integers,
+    run_first: Integers,
+    run_days: Integers,
+    day_offset: Integers,
+    day_rows: Integers,
+    day_kept: Integers,
+    chosen: Flags,
+    begin_us: int,
+    end_us: int,
+) -> tuple[Integers, Floats, Integers, Integers, Integers, Floats, Integers, Integers]:
+    """The same of all strata as one group, at chosen places in a span of time.
+
+    Then what was given: all days, the part of each that is in scope, and where the group begins and ends. At last the
+    places of days, where some stratum has several.
+    """
+    days = day_rows.size
+    share = decoding.covered(run_place, run_first, run_days, days, chosen, begin_us, end_us)
+    day, offset = np.empty(days, np.int64), np.zeros(2, np.int64)
+    offset[1] = days
+    for each in range(days):
+        day[each] = each
+    place, at = np.empty(days if decoding.is_shared(run_offset, run_place) else 0, np.int64), 0
+    for run in range(run_place.size if place.size else 0):
+        for each in range(at, at + run_days[run]):
+            place[each] = run_place[run]
+        at += run_days[run]
+    slots, rows, begins, facts = in_scope(day_offset, day_rows, day_kept, day, share, offset)
+    return slots, rows, begins, facts, day, share, offset, place
 
 
 @compiled
@@ -410,39 +444,39 @@ def alive(
     what they are worth.
     Most paths end at a leaf that is `demanded` of all.
     """
-    probability, stack, size = np.zeros(column.size), np.empty(steps.size), 0
+    probability, stack = np.empty(column.size), np.empty(steps.size)
     # What was demanded last is new where these paths are those of a wider clause.
     screen = demanded[-1] if demanded.size else 0
     own, table = codes[rows[screen] if rows.size else 0], tables[screen] if rows.size else np.empty((0, 0))
     is_product = 0 < demanded.size == rows.size and steps.size <= rows.size + 1  # nothing but leaves in an AND
-    for path in range(column.size):
-        where, number, is_dead = column[path], stratum[path], False
+    if is_product:  # as most clauses are: no fork, which the processor would guess wrong
+        for path in range(column.size):
+            probability[path] = tables[0, stratum[path], codes[rows[0], column[path]]]
+        for leaf in range(1, tables.shape[0]):
+            own, table = codes[rows[leaf]], tables[leaf]
+            for path in range(column.size):
+                probability[path] *= table[stratum[path], own[column[path]]]
+    for path in range(column.size if not is_product else 0):
+        where, number, held = column[path], stratum[path], 1.0
         if demanded.size:
-            if table[number, own[where]] == 0.0:
-                continue
+            held = table[number, own[where]]
             for turn in range(demanded.size - 1):
-                if tables[demanded[turn], number, codes[rows[demanded[turn]], where]] == 0.0:
-                    is_dead = True
+                if held == 0.0:
                     break
-            if is_dead:
-                continue
-        held = 1.0
-        if is_product:  # as most clauses are
-            for leaf in range(tables.shape[0]):
-                held *= tables[leaf, number, codes[rows[leaf], where]]
-        else:
-            held = _held(steps, tables, rows, codes, where, number, stack)
-        probability[path] = held
-        size += held != 0.0
-    whole, real, at, begins = np.empty((3, size), np.int32), np.empty((5, size)), 0, np.zeros(offset.size, np.int64)
+                held = tables[demanded[turn], number, codes[rows[demanded[turn]], where]]
+        probability[path] = _held(steps, tables, rows, codes, where, number, stack) if held != 0.0 else 0.0
+    living, size, begins = np.empty(column.size, np.int64), 0, np.zeros(offset.size, np.int64)
     for group in range(offset.size - 1):
         for path in range(offset[group], offset[group + 1]):
-            held = probability[path]
-            if held != 0.0:
-                whole[0, at], whole[1, at], whole[2, at] = which[path], column[path], stratum[path]
-                real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
-                at += 1
-        begins[group + 1] = at
+            living[size] = path
+            size += probability[path] != 0.0
+        begins[group + 1] = size
+    whole, real = np.empty((3, size), np.int32), np.empty((5, size))
+    for at in range(size):
+        path = living[at]
+        held = probability[path]
+        whole[0, at], whole[1, at], whole[2, at] = which[path], column[path], stratum[path]
+        real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
     _openness(steps, tables, rows, codes, whole, real)
     return whole, real, begins, worths(real[2], begins)
 

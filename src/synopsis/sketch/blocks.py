@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from synopsis.sketch import days, streams, stretches, tilts
+from synopsis.sketch import columns, days, streams, stretches, tilts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.moments import Floats, Integers
@@ -30,6 +30,9 @@ _QUICKER: Final = 1.02
 #: Part of what a general compressor makes in a hurry below which it need not take its time: in six data sets there was
 #: no block of which it then made less than streams do.
 _PLAINLY_LESS: Final = 0.95
+
+#: How much more days may take that need not be opened whole, as a part of what paths take.
+_SPARE: Final = 0.01
 
 #: Bytes of the sizes of all heads but the last, which stand before them.
 _SIZES: Final = 12
@@ -49,7 +52,8 @@ class Block:
     kept: int  #: how many paths it has
     share: float | None  #: of the rows, whose paths stay, where days tell which; None where these are counted
     weekly: bool  #: whether days are bits of weeks
-    head: bytes  #: keys, runs, rows of days, and paths of days where these are counted
+    #: Keys, runs, rows of days, and paths of days where these are counted; or keys, runs, and days, all as columns.
+    head: bytes
     bins: tuple[bytes, ...]  #: a frame a feature
     #: A frame with the words that streams have, features x streams, then words, a feature each; or nothing, then ranks.
     paths: tuple[bytes, ...]
@@ -62,13 +66,24 @@ class Block:
     @property
     def strata(self) -> int:
         """How many strata it has."""
-        return int(unpacked(self._heads[0]).shape[1])
+        keys = self.keys
+        return columns.Reading(keys).rows if columns.is_columns(keys) else int(unpacked(keys).shape[1])
 
     @property
     def rows(self) -> int:
         """How many rows it counted."""
-        plain = unpacked(self._heads[2])
+        heads = self._heads
+        if columns.is_columns(heads[0]):
+            many, (_, _, length) = columns.opened_lines(heads[0])[1], columns.opened_lines(heads[1])
+            of_strata = np.add.reduceat(length, np.cumsum(many) - many)
+            return int(days.opened_apart(heads[2], self.share is None, of_strata)[0].sum())
+        plain = unpacked(heads[2])
         return int((np.unpackbits(plain) if self.weekly else plain).sum())
+
+    @property
+    def keys(self) -> bytes:
+        """The frame of what is known of strata."""
+        return self._heads[0]
 
     @property
     def _heads(self) -> tuple[bytes, ...]:
@@ -86,10 +101,11 @@ class Block:
 def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> Block:
     """Strata as a block; which days have paths may be known `evenly`."""
     low = int(strata.run_place.min())
-    keys = packed(np.stack((strata.period, np.diff(strata.run_offset))))
-    runs = packed(np.stack((strata.run_place - low, strata.run_first, strata.run_days)))
-    rows = days.closed(strata.day_rows, strata.run_first, strata.run_days)
-    paths, share = days.closed_paths(strata.day_kept, strata.day_rows, strata.day_place, strata.day, evenly)
+    paths = _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds)
+    bins = _closed_bins(strata)
+    # Where something else has to be unpacked for every question, days may be as well.
+    is_quick = paths[0] and all(map(columns.is_columns, bins))
+    head, share = _closed_head(strata, low, evenly, sum(map(len, paths)) if is_quick else 0)
     return Block(
         low,
         int(strata.run_place.max()),
@@ -98,22 +114,55 @@ def closed(strata: Strata, contexts: Contexts, evenly: Evenly | None = None) -> 
         int(strata.day_kept.sum()),
         share,
         days.is_weekly(strata.day_rows),
-        b"".join((*(len(each).to_bytes(4, "little") for each in (keys, runs, rows)), keys, runs, rows, paths)),
-        tuple(_closed_bins(strata, feature) for feature in range(strata.features)),
-        _closed_paths(contexts.ranks(strata.codes), np.diff(strata.path_offset), contexts.odds),
+        head,
+        bins,
+        paths,
         tuple(map(stretches.closed, strata.stretches)) if strata.stretching is not None else (),
     )
+
+
+def _closed_head(strata: Strata, low: int, evenly: Evenly | None, streams_bytes: int) -> tuple[bytes, float | None]:
+    """Keys, runs and days of strata, and the share of rows with paths where days tell these.
+
+    As columns, unless that takes too much beside streams of so many bytes. Without streams they cannot be: paths before
+    a stratum have to be counted then, to know where its own begin.
+    """
+    keys, place = np.stack((strata.period, np.diff(strata.run_offset))), strata.run_place - low
+    runs = np.stack((place, strata.run_first, strata.run_days))
+    rows = days.closed(strata.day_rows, strata.run_first, strata.run_days)
+    paths, share = days.closed_paths(strata.day_kept, strata.day_rows, strata.day_place, strata.day, evenly)
+    found = _joined_head(packed(keys), packed(runs), rows, paths)
+    if streams_bytes:
+        laps = -(-np.diff(strata.path_offset) // streams.LAP)
+        kept = strata.day_kept if share is None else None
+        lines = (columns.closed_lines(np.stack((*keys, laps))), columns.closed_lines(runs))
+        parts = (*lines, days.apart(strata.day_rows, kept, np.diff(strata.day_offset)))
+        apart = _joined_head(*parts, b"")
+        if all(parts) and len(apart) <= len(found) + _SPARE * streams_bytes:
+            return apart, share
+    return found, share
+
+
+def _joined_head(*parts: bytes) -> bytes:
+    return b"".join((*(len(each).to_bytes(4, "little") for each in parts[:-1]), *parts))
 
 
 def _closed_paths(ranks: Codes, paths: Integers, odds: Odds) -> tuple[bytes, ...]:
     """Streams, unless a general compressor makes less of the ranks, as where they repeat, or strata have few paths."""
     words, lengths = streams.encoded(odds, ranks, streams.laps(paths))
-    in_streams = (packed(lengths.reshape(-1)), *(each.astype("<u2").tobytes() for each in words))
+    in_streams = (_closed_lengths(lengths), *(each.astype("<u2").tobytes() for each in words))
     size = sum(map(len, in_streams))
     if size <= _PLAINLY_LESS * sum(map(roughly, ranks)):
         return in_streams
     in_frames = (b"", *(packed(each) for each in ranks))
     return in_streams if size <= _QUICKER * sum(map(len, in_frames)) else in_frames
+
+
+def _closed_lengths(lengths: Integers) -> bytes:
+    """Features x streams: how many words each has."""
+    plain = packed(lengths.reshape(-1))
+    apart = columns.closed_lines(lengths) if lengths.size else b""
+    return apart if apart and len(apart) <= len(plain) + 2 * _SPARE * lengths.sum() else plain
 
 
 def opened(
@@ -127,11 +176,18 @@ def opened(
 
     `where` are all places, for blocks whose days tell by themselves whether they have paths.
     """
-    heads = block._heads
-    (period, runs), (place, first, lengths) = (unpacked(head).astype(np.int64) for head in heads[:2])
-    day_rows = days.opened(heads[2], block.weekly, first, lengths)
+    heads, counted = block._heads, None
+    if columns.is_columns(heads[0]):
+        (period, runs, _), (place, first, lengths) = (columns.opened_lines(head) for head in heads[:2])
+        of_strata = np.add.reduceat(lengths, np.cumsum(runs) - runs)
+        day_rows, counted = days.opened_apart(heads[2], block.share is None, of_strata)
+    else:
+        (period, runs), (place, first, lengths) = (unpacked(head).astype(np.int64) for head in heads[:2])
+        day_rows = days.opened(heads[2], block.weekly, first, lengths)
+        counted = unpacked(heads[3])[0].astype(np.int64) if block.share is None else None
     if block.share is None:
-        day_kept = unpacked(heads[3])[0].astype(np.int64)
+        assert counted is not None
+        day_kept = counted
     else:
         ordinal = np.arange(day_rows.size) - np.repeat(np.cumsum(lengths) - lengths - first, lengths)
         of_day = np.repeat(place + block.place_low, lengths)
@@ -173,7 +229,11 @@ class Bins(NamedTuple):
 
 def keys(block: Block) -> tuple[Integers, Integers]:
     """The period of every stratum, and one of its places, by which its group is known. Cost: proportional to runs."""
-    (period, runs), (place, _, _) = (unpacked(head).astype(np.int64) for head in block._heads[:2])
+    of_strata, of_runs = block._heads[:2]
+    if columns.is_columns(of_strata):
+        (period, runs, _), (place, _, _) = columns.opened_lines(of_strata), columns.opened_lines(of_runs)
+    else:
+        (period, runs), (place, _, _) = (unpacked(head).astype(np.int64) for head in (of_strata, of_runs))
     return period, place[np.cumsum(runs) - runs] + block.place_low
 
 
@@ -192,29 +252,44 @@ def _opened_ranks(block: Block, contexts: Contexts, features: list[int], paths: 
     """Features x paths: the ranks of these features, given the paths of strata."""
     if not block.paths[0]:
         return np.stack([unpacked(block.paths[1 + feature]) for feature in features])
-    lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
+    if columns.is_columns(block.paths[0]):
+        lengths = columns.opened_lines(block.paths[0])
+    else:
+        lengths = unpacked(block.paths[0]).astype(np.int64).reshape(len(block.paths) - 1, -1)
     words = [np.frombuffer(block.paths[1 + feature], "<u2") for feature in features]
     return streams.decoded(contexts.odds, features, words, lengths[features], streams.laps(paths))
 
 
-def _closed_bins(strata: Strata, feature: int) -> bytes:
-    """Bins change little from stratum to stratum: strata run along the last axis, differences along the first.
+def _closed_bins(strata: Strata) -> tuple[bytes, ...]:
+    """Columns of numbers, a frame a feature, unless a general compressor makes less of all, as where strata are alike.
 
-    Widths, tilts and counts are one table of bytes, counts by the byte, the highest first.
+    It is given tables of bytes, widths, tilts and counts, counts by the byte, the highest first: bins change little
+    from stratum to stratum, so strata run along the last axis, differences along the first.
     """
-    begins, numbers = tilts.numbered(strata.starts[feature], strata.ends[feature], strata.tilt[feature])
-    widths = np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8)
-    counts = strata.counts[feature].T
-    many = (int(counts.max(initial=0)).bit_length() + 7) // 8
-    planes = [(counts >> (8 * byte)).astype(np.uint8) for byte in range(many - 1, -1, -1)]
-    return packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes)))
+    tables, apart = [], []
+    for starts, ends, tilt, own in zip(strata.starts, strata.ends, strata.tilt, strata.counts, strict=True):
+        begins, numbers = tilts.numbered(starts, ends, tilt)
+        widths, counts = np.diff(begins.T.astype(np.int16), axis=0, prepend=0).astype(np.uint8), own.T
+        many = (int(counts.max(initial=0)).bit_length() + 7) // 8
+        planes = [(counts >> (8 * byte)).astype(np.uint8) for byte in range(many - 1, -1, -1)]
+        tables.append(packed(np.concatenate((widths, numbers.T.view(np.uint8), *planes))))
+        wide, shapes = widths.astype(np.int64), columns.turned(numbers.T.astype(np.int64))
+        apart.append(columns.closed([wide[:1], wide[1:], shapes, counts[:-1], counts[-1:]]))
+    are_short = sum(map(len, apart)) <= _QUICKER * sum(map(len, tables))
+    return tuple(apart if are_short and all(apart) else tables)
 
 
 def _opened_bins(frame: bytes, bins: int) -> Bins:
-    table = unpacked(frame)
-    begins = np.cumsum(table[: bins + 1], axis=0, dtype=np.uint8)
-    starts, ends, tilt = tilts.read(begins.T, table[bins + 1 : 2 * bins + 1].T.view(np.int8))
-    counts = np.zeros((table.shape[1], bins + 1), np.int64)
-    for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
-        counts = counts << 8 | plane.T
+    if columns.is_columns(frame):
+        reading = columns.Reading(frame)
+        first, wide, shapes, own, absent = (reading.group(size) for size in (1, bins, bins, bins, 1))
+        widths, numbers = np.concatenate((first, wide)), columns.straightened(shapes).astype(np.int8)
+        counts = np.concatenate((own, absent)).T
+    else:
+        table = unpacked(frame)
+        widths, numbers = table[: bins + 1], table[bins + 1 : 2 * bins + 1].view(np.int8)
+        counts = np.zeros((table.shape[1], bins + 1), np.int64)
+        for plane in table[2 * bins + 1 :].reshape(-1, bins + 1, table.shape[1]):
+            counts = counts << 8 | plane.T
+    starts, ends, tilt = tilts.read(np.cumsum(widths, axis=0, dtype=np.uint8).T, numbers.T)
     return Bins(starts, ends, counts, tilt)

@@ -6,14 +6,17 @@ features, and the streams of the strata in scope alone, all blocks in one call o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import cached_property
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.blocks import NOWHERE, Block
+from synopsis.sketch.columns import BEHIND, is_columns
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import threshold
@@ -32,8 +35,15 @@ else:
 #: The largest share below one.
 _MOST_SHARE: Final = 1.0 - 2.0**-53
 
-#: A word that is read and not used behind the last.
-_WORD: Final = bytes(2)
+
+#: All frames of a block: its head, bins, paths and stretches.
+Frames = tuple[bytes, ...]
+
+#: Choices of features that are remembered, a kilobyte each.
+_REMEMBERED: Final = 64
+
+#: What is plain where nothing is packed.
+_NOTHING: Final = np.empty(0, np.uint8)
 
 
 class Wanted(NamedTuple):
@@ -43,12 +53,29 @@ class Wanted(NamedTuple):
     needed: tuple[int, ...]
     positions: Integers  #: the features as an array
     all_positions: Integers  #: the needed as an array
+    frames: tuple[Integers, Integers]  #: which of the frames of a block: without stretches, and with them
+    picking: tuple[Callable[[Frames], Frames], Callable[[Frames], Frames]]  #: who takes these of all frames
 
     @classmethod
     def of(cls, features: Sequence[int], contexts: Contexts) -> Wanted:
         """What these features need."""
-        needed = contexts.needed(set(features))
-        return cls(tuple(features), tuple(needed), np.array(features, np.int64), np.array(needed, np.int64))
+        needed, all_features = contexts.needed(set(features)), len(contexts.parents)
+        words = 1 + all_features
+        bins, paths = [1 + each for each in features], [words, *(words + 1 + each for each in needed)]
+        stretches = [words + 1 + all_features + each for each in features]
+        frames = ([0, *bins, *paths], [0, *bins, *stretches, *paths])
+        return cls(
+            tuple(features),
+            tuple(needed),
+            np.array(features, np.int64),
+            np.array(needed, np.int64),
+            (np.array(frames[0]), np.array(frames[1])),
+            (itemgetter(*frames[0]), itemgetter(*frames[1])),
+        )
+
+    def parts(self, with_stretches: int) -> tuple[int, int]:
+        """How many frames of a block are tables, and how many are words or lines."""
+        return len(self.features) * (1 + with_stretches), len(self.needed)
 
 
 class Decoded(NamedTuple):
@@ -82,22 +109,29 @@ class Decoded(NamedTuple):
 class Shelf:
     """Blocks, and arrays of what is known of each: blocks along them."""
 
-    blocks: Sequence[Block]
+    frames: Sequence[Frames]
     contexts: Contexts
+    sizes: Integers  #: blocks x frames: bytes
+    is_packed: NDArray[np.bool_]  #: blocks x frames: whether it has to be unpacked as a whole
     place_low: Integers
     place_high: Integers
     weekly: NDArray[np.bool_]
     told: Integers  #: how it is known which days have paths
     below: NDArray[np.uint64]
-    latitude: NDArray[np.uint64]  #: places, as bits
+    latitude: NDArray[np.uint64]  #: places, as bits, where days tell by them whether they have paths
     longitude: NDArray[np.uint64]
 
     @classmethod
     def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats] = NOWHERE) -> Shelf:
         """A shelf of blocks; `where` are all places, for blocks whose days tell whether they have paths."""
+        if decoding.BY_TURN not in [_told(block.share) for block in blocks]:
+            where = NOWHERE
+        frames = [(block.head, *block.bins, *block.paths, *block.stretches) for block in blocks]
         return cls(
-            blocks,
+            frames,
             contexts,
+            np.array([[*map(len, each)] for each in frames], np.int64),
+            np.array([_packed(block) for block in blocks], np.bool_),
             np.array([block.place_low for block in blocks], np.int64),
             np.array([block.place_high for block in blocks], np.int64),
             np.array([block.weekly for block in blocks], np.bool_),
@@ -107,10 +141,28 @@ class Shelf:
             where[1].view(np.uint64),
         )
 
-    def touched(self, chosen: NDArray[np.bool_]) -> Integers:
-        """The blocks that have a chosen place."""
-        found: Integers = decoding.touched(chosen, self.place_low, self.place_high)
-        return found
+    def wanted(self, features: Sequence[int]) -> Wanted:
+        """What these features need."""
+        known, key = self._wanted, tuple(features)
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = Wanted.of(key, self.contexts)
+        return known[key]
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[int, ...], Wanted]:
+        return {}
+
+    @cached_property
+    def _odds(self) -> tuple[Any, ...]:
+        return self.contexts.odds.shares, self.contexts.odds.bits
+
+    @cached_property
+    def _parents(self) -> tuple[Any, ...]:
+        """What makes codes of ranks. Arrays that nobody may write to would be looked at more closely at every call."""
+        contexts = self.contexts
+        return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
     def decoded(
         self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
@@ -120,51 +172,40 @@ class Shelf:
         Stretches come with them where these have any days. Cost: proportional to the bytes of the frames of days and
         bins that are opened, and to the paths of the strata.
         """
-        which = self.touched(chosen)
+        with_stretches = 1 if stretch_days else 0
+        places, own = (self.place_low, self.place_high), wanted.frames[with_stretches]
+        which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, own)
         if not which.size:
             return None
-        features, needed, positions, all_positions = wanted
+        pick, all_frames = wanted.picking[with_stretches], self.frames
         frames: list[bytes] = []
         for number in which.tolist():
-            block = self.blocks[number]
-            bins, stretches, paths = block.bins, block.stretches, block.paths
-            frames.append(block.head)
-            frames += [bins[feature] for feature in features]
-            if stretch_days:
-                frames += [stretches[feature] for feature in features]
-            frames.append(paths[0])
-            frames += [paths[1 + feature] for feature in needed]
-        sizes = np.fromiter(map(len, frames), np.int64, len(frames))
-        frames.append(_WORD)
-        joined = np.frombuffer(b"".join(frames), np.uint8)
-        tables = len(features) * (2 if stretch_days else 1)
-        parts, words, packs, size = decoding.parted(joined, sizes, tables, len(needed))
-        odds, contexts = self.contexts.odds, self.contexts
-        fields, *others = decoding.decoded(
-            plain_bytes(packs, size),
-            parts,
-            len(parts) // which.size,
+            frames += pick(all_frames[number])
+        frames.append(BEHIND)
+        joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
+        if is_packed:
+            plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts(with_stretches)))
+        given: tuple[Any, ...] = (
+            plain,
             joined,
-            words,
-            odds.shares,
-            odds.bits,
-            self.place_low[which],
-            self.weekly[which],
-            self.told[which],
-            self.below[which],
+            sizes,
+            which,
+            *self._odds,
+            self.place_low,
+            self.weekly,
+            self.told,
+            self.below,
             self.latitude,
             self.longitude,
             chosen,
             first_day,
             last_day,
-            positions,
-            all_positions,
-            contexts.parents,
-            contexts.centres,
-            contexts.code_table,
-            contexts.bins,
+            wanted.positions,
+            wanted.all_positions,
+            *self._parents,
             stretch_days,
         )
+        fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
 
     def opened(
@@ -179,7 +220,7 @@ class Shelf:
     ) -> Strata | None:
         """The same as strata. `even` says whether their paths come at even steps of time, `stretching` how stretches
         are told, if at all."""
-        wanted, stretch_days = Wanted.of(features, self.contexts), 0 if stretching is None else stretching.days
+        wanted, stretch_days = self.wanted(features), 0 if stretching is None else stretching.days
         found = self.decoded(wanted, chosen, first_day, last_day, stretch_days)
         return None if found is None else found.strata(stretching, even)
 
@@ -189,3 +230,15 @@ def _told(share: float | None) -> int:
     if share is None:
         return decoding.COUNTED
     return decoding.ALL if share >= 1.0 else decoding.BY_TURN
+
+
+def _packed(block: Block) -> list[bool]:
+    """Frames: whether each has to be unpacked as a whole; words of streams, and columns, do not."""
+    lengths, *words = block.paths
+    tables = (block.keys, *block.bins)
+    return [
+        *(not is_columns(frame) for frame in tables),
+        lengths != b"" and not is_columns(lengths),
+        *([lengths == b""] * len(words)),
+        *([True] * len(block.stretches)),
+    ]
