@@ -317,7 +317,7 @@ def tell(
     for group in range(groups):
         if paths[group + 1] == paths[group]:
             return False, found
-    reach = influences.reaches(weight, part, paths, in_scope, total)
+    reach, lag = influences.reaches(weight, part, paths, in_scope, total), influences.daily(pace, whole, kept, even)
     edge = np.zeros(groups)
     if cut:
         edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
@@ -394,7 +394,7 @@ def tell(
         counted_low, counted_high = influences.of_count(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
             alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps,
-            paths, live, count, total, edge, skew,
+            paths, live, count, total, edge, skew, lag,
         )  # fmt: skip
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
@@ -448,6 +448,7 @@ def tell(
         slots,
         paths,
         live,
+        lag,
     )
     given: tuple[Any, ...] = (
         one_tables, by_bins[0], by_bins[1], by_bins[2], expected, masses, codes[row], live_column,
@@ -485,7 +486,7 @@ def tell(
                 half = stretched.errors(statistic, *of_stretches, *known_days)
                 off = np.zeros(groups)
             else:
-                half, off = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
+                half, off, _ = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
             for group in range(groups):
                 halves[statistic, group], skews[statistic, group] = half[group], off[group]
     mean_low, mean_high = none, none
@@ -527,9 +528,17 @@ def tell(
             at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
             if likely and 0.0 < rank < 1.0:
                 left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
-                half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
+                half, off, tells = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
+                seen, unseen = mixture, np.zeros(groups)
+                if not exact:
+                    is_doubted, doubted, unseen = mixtures.doubted(
+                        masses, expected, one_tables[0], by_bins[0], tells, slots
+                    )
+                    if is_doubted:
+                        own_pieces = (starts[row], stops[row], tilt[row], stratum, axis, slots, doubted, one_ranges)
+                        seen = mixtures.running(*slices.pieces(*own_pieces))
                 wide_low, wide_high = mixtures.around(
-                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most
+                    *seen, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most, unseen
                 )
             _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 
