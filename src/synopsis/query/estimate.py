@@ -252,8 +252,7 @@ class Estimates:
             skew = weighing.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
         of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
         of_paths = (live.which, live.slot, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
-        offsets: tuple[Any, ...] = (self._lumps, paths.offset, live.offset)
-        known: tuple[Any, ...] = (count, sample.total, sample.edge, skew, sample.lag)
+        offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
         low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
         if not isinstance(self._clause, Leaf) and not self._all_heard:
             low = np.where(self._heard, low, 0.0)
@@ -286,7 +285,7 @@ class Estimates:
         live, sample = self._live, self.sample
         known = (sample.reach, live.which, live.slot, live.weight, live.held, live.worth, live.once, live.twice)
         offsets = (sample.slots.offset, sample.paths.offset, live.offset)
-        return *known, self._lumps, sample.paths.part, sample.paths.place, *offsets, sample.lag
+        return *known, self._lumps, sample.paths.part, sample.paths.place, *offsets
 
     def correlation_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the correlation lies."""

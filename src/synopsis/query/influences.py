@@ -28,9 +28,6 @@ APART = 0.25
 #: are on no side of them (of eight features in two data sets 0.7 to 1.6 times as much in six, a quarter of it in two).
 GATHERED = 1.0
 
-#: So many days of paths tell whether rows are more like those of the same hour than like their neighbours.
-DAYS = 10
-
 #: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
 #: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
 FORM, FORM_OF_ALL = 0.02, 0.0003
@@ -90,26 +87,6 @@ def _half(square: float, chosen: float, freedom: float, worth: float) -> float:
 
 
 @compiled
-def daily(pace: float, whole: Integers, kept: Integers, even: bool) -> int:
-    """How many paths come in a day, by the pace of rows; 0 where they come at no even steps, or fewer than two."""
-    rows = paths = 0
-    for slot in range(whole.size):
-        rows, paths = rows + whole[slot], paths + kept[slot]
-    a_day = paths / (rows * pace) if even and rows * pace > 0.0 else 0.0
-    return int(np.rint(a_day)) if 1.5 < a_day < 1e6 else 0
-
-
-@compiled
-def _lesser(total: float, fourth: float, late: float, late_fourth: float, paths: int, lag: int) -> tuple[float, float]:
-    """The squared error by neighbours, or by paths of the same hour where these are many and differ by less."""
-    if lag > 0 and paths >= DAYS * lag:
-        late *= paths / (paths - lag)
-        if late < total:
-            total, fourth = late, late_fourth
-    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
-
-
-@compiled
 def _differing(
     table: Floats,
     codes: Codes,
@@ -119,79 +96,28 @@ def _differing(
     reach: Floats,
     begin: int,
     end: int,
-    lag: int,
 ) -> tuple[float, float]:
     """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
 
-    Paths come in runs that reach equally far; the table says what each is, by its bin. Paths at even steps take in all
-    hours alike: where those of the same hour, `lag` paths apart, differ by less than neighbours, hours are no chance.
+    Paths come in runs that reach equally far; the table says what each is, by its bin.
     """
-    total = fourth = before = late = late_fourth = 0.0
-    earlier, at, seen = np.zeros(max(lag, 1)), 0, 0
+    total = fourth = before = 0.0
+    is_first = True
     for run in range(begin, end):
-        squares = fourths = lates = late_fourths = 0.0
+        squares = fourths = 0.0
         for path in range(column[run], column[run] + many[run]):
             value = table[slot[run], codes[path]]
-            step = value - before if seen else 0.0
+            step = 0.0 if is_first else value - before
             square = step * step
-            squares, fourths, before = squares + square, fourths + square * square, value
-            if lag:
-                step = value - earlier[at] if seen >= lag else 0.0
-                square = step * step
-                lates, late_fourths, earlier[at] = lates + square, late_fourths + square * square, value
-                at = at + 1 if at + 1 < lag else 0
-            seen += 1
-        total, late = total + reach[run] * squares, late + reach[run] * lates
+            squares, fourths, before, is_first = squares + square, fourths + square * square, value, False
+        total += reach[run] * squares
         fourth += reach[run] * reach[run] * fourths
-        late_fourth += reach[run] * reach[run] * late_fourths
-    return _lesser(total, fourth, late, late_fourth, seen, lag)
-
-
-@compiled
-def _late_alive(
-    reach: Floats,
-    first: int,
-    stop: int,
-    alive: Positions,
-    held: Floats,
-    influence: Floats,
-    begin: int,
-    end: int,
-    lag: int,
-) -> tuple[float, float]:
-    """The sum of squared differences of paths that are `lag` apart, and that of their squares."""
-    total = fourth = 0.0
-    behind = ahead = begin
-    for each in range(begin, end):
-        path, value = alive[each], held[each] * (influence[each] if influence.size else 1.0)
-        while alive[behind] < path - lag:
-            behind += 1
-        while ahead < end and alive[ahead] < path + lag:
-            ahead += 1
-        if path - lag >= first:
-            if alive[behind] == path - lag:
-                step = value - held[behind] * (influence[behind] if influence.size else 1.0)
-            else:
-                step = value
-            square = reach[path] * (step * step)
-            total, fourth = total + square, fourth + square * square
-        if path + lag < stop and not (ahead < end and alive[ahead] == path + lag):
-            square = reach[path + lag] * (value * value)
-            total, fourth = total + square, fourth + square * square
-    return total, fourth
+    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
 
 
 @compiled
 def _differing_alive(
-    reach: Floats,
-    first: int,
-    stop: int,
-    alive: Positions,
-    held: Floats,
-    influence: Floats,
-    begin: int,
-    end: int,
-    lag: int,
+    reach: Floats, first: int, stop: int, alive: Positions, held: Floats, influence: Floats, begin: int, end: int
 ) -> tuple[float, float]:
     """The same of live paths' probability times their influence, with 0 for paths that are not alive."""
     total = fourth = before = 0.0
@@ -211,10 +137,7 @@ def _differing_alive(
     if first <= last < stop - 1:
         square = reach[last + 1] * (before * before)
         total, fourth = total + square, fourth + square * square
-    late = late_fourth = 0.0
-    if lag > 0 and stop - first >= DAYS * lag:
-        late, late_fourth = _late_alive(reach, first, stop, alive, held, influence, begin, end, lag)
-    return _lesser(total, fourth, late, late_fourth, stop - first, lag)
+    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
 
 
 @compiled
@@ -470,7 +393,6 @@ def of_numbers(
     slots: Integers,
     paths: Integers,
     live: Integers,
-    lag: int,
 ) -> tuple[Floats, Floats, Floats]:
     """Of a statistic of numbers in bins: half of its interval at 95%, skew, and how many paths tell it.
 
@@ -518,11 +440,10 @@ def of_numbers(
         leant *= min(count[group] / total, 1.0) ** 2 if total > 0.0 else 0.0
         if untouched.size:
             luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
-            found, freedom = _differing(left_of, codes, *luck, lag)
+            found, freedom = _differing(left_of, codes, *luck)
         else:
             ends = (paths[group], paths[group + 1])
-            of_live = (live[group], live[group + 1])
-            found, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_live, lag)
+            found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
             if once.size:
                 of_slots = (slots[group], slots[group + 1])
                 skew = _sided(statistic, left, tables, expected, mass, count[group], average[group], *of_slots)
@@ -561,7 +482,6 @@ def of_count(
     total: Floats,
     edge: Floats,
     skew: Floats,
-    lag: int,
 ) -> tuple[Floats, Floats]:
     """Groups: between which numbers a count lies, in 95 of 100 questions.
 
@@ -580,11 +500,11 @@ def of_count(
             by_place[each] = 0.0
         if met.size:
             luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
-            chosen, _ = _differing(met, codes, *luck, lag)
+            chosen, _ = _differing(met, codes, *luck)
             for run in range(lucky[group], lucky[group + 1]):
                 reach += luck_reach[run] * luck_many[run]
         else:
-            chosen, _ = _differing_alive(all_reach, first, stop, alive, held, none, begin, end, lag)
+            chosen, _ = _differing_alive(all_reach, first, stop, alive, held, none, begin, end)
             for path in range(first, stop):
                 reach += all_reach[path]
         for each in range(begin, end):
@@ -735,7 +655,6 @@ def of_pair(
     slots: Integers,
     paths: Integers,
     live: Integers,
-    lag: int,
 ) -> Floats:
     """Half of the interval at 95% of correlations, or of covariances where these are NaN, given what was `paired`."""
     influence, noise, by_place = np.zeros(alive.size), np.zeros(alive.size), np.zeros(_places(place))
@@ -769,7 +688,7 @@ def of_pair(
         usual *= reaching_both / reaching if reaching > 0.0 else 1.0
         tell = min(total * total / squares, worth[group])
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
-        chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group, lag)
+        chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
         of_places = (column, alive, place, weight, held, by_place.size, *of_group)
         gathered = np.maximum(
             _gathered(codes_x, tables_x.shape[2], *of_places), _gathered(codes_y, tables_y.shape[2], *of_places)

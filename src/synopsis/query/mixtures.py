@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 FEW = 16.0
 
 #: To this share of what they have not seen, at either end.
-EXTREME = 0.01
+EXTREME = 0.025
 
 #: Ranks that differ by less are one: what is at the very end of a fine bin belongs to it.
 NEAR = 1e-9

@@ -209,11 +209,6 @@ class Sample:
         return influences.reaches(paths.weight, paths.part, paths.offset, self.slots.paths, self.total)
 
     @cached_property
-    def lag(self) -> int:
-        """How many paths come in a day; 0 where that is not known, or fewer than two."""
-        return influences.daily(self._pace, self.slots.whole, self.slots.kept, self.strata.even)
-
-    @cached_property
     def edge(self) -> Floats:
         """Groups: rows more or less that there may be because days are cut.
 

@@ -31,8 +31,8 @@ PRESENT = 2.0
 #: Stretches, all known well, against which those that are cut alike are thought to have nothing in common.
 COMMON = 1.0
 
-#: What is rounded is off in all answers alike, so its part is to hold in 99 of 100: squares are so many times larger.
-ROUNDED = (2.575829 / NORMAL) ** 2
+#: What is rounded is off in all answers alike, so its part is to hold in 98 of 100: squares are so many times larger.
+ROUNDED = (2.326348 / NORMAL) ** 2
 
 #: What the rows of a stretch without a path have more or less than paths show may lie in so many of them.
 FEW = 4.0

@@ -317,7 +317,7 @@ def tell(
     for group in range(groups):
         if paths[group + 1] == paths[group]:
             return False, found
-    reach, lag = influences.reaches(weight, part, paths, in_scope, total), influences.daily(pace, whole, kept, even)
+    reach = influences.reaches(weight, part, paths, in_scope, total)
     edge = np.zeros(groups)
     if cut:
         edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
@@ -394,7 +394,7 @@ def tell(
         counted_low, counted_high = influences.of_count(
             met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
             alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps,
-            paths, live, count, total, edge, skew, lag,
+            paths, live, count, total, edge, skew,
         )  # fmt: skip
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
@@ -448,7 +448,6 @@ def tell(
         slots,
         paths,
         live,
-        lag,
     )
     given: tuple[Any, ...] = (
         one_tables, by_bins[0], by_bins[1], by_bins[2], expected, masses, codes[row], live_column,

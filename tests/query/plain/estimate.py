@@ -78,7 +78,7 @@ _LACKING = 0.9
 _SKEWED, _UNSURE = 0.6, 0.9
 
 #: Of a quantile that fewer paths than this tell, intervals reach beyond what these have seen: to this share of it.
-_FEW, _EXTREME = 16.0, 0.01
+_FEW, _EXTREME = 16.0, 0.025
 
 
 class _Paths(NamedTuple):
@@ -526,7 +526,7 @@ class Estimates:
             feature, shares = self._clause.feature, self._shares(self._clause)
             reach, met = self._luck_reach, shares.take(self._key(self._luck, feature))
             skew = float((np.minimum(self._untouched(feature), 0.0) * shares).sum())
-        chosen, _ = differing(reach, met, self._lag)
+        chosen, _ = differing(reach, met)
         usual = float(reach.sum()) / total if total > 0 else 0.0  # what a row that is rarely met stands for
         each = (chosen + _DOUBT * usual**2) / (count + _DOUBT * usual) if usual > 0 else 0.0
         rest = self._in_bins(paths, held * (1.0 - held)) + self._of_hours(paths, held - count / max(total, 1.0), None)
@@ -653,14 +653,6 @@ class Estimates:
         return np.where(total > 0, (table**2).sum(axis=1) / np.where(total > 0, total, 1.0) ** 2, 1.0)
 
     @cached_property
-    def _lag(self) -> int:
-        """How many paths come in a day; 0 where they come at no even steps, or fewer than two."""
-        kept = np.bincount(self._all_days.stratum, self._all_days.kept, self._rows.size)
-        rows = float(self._whole.sum()) * self._pace
-        a_day = float(kept.sum()) / rows if self._strata.even and rows > 0 else 0.0
-        return int(np.rint(a_day)) if 1.5 < a_day < 1e6 else 0
-
-    @cached_property
     def _path_place(self) -> Integers | None:
         """Paths: the place of each, numbered; None where no stratum has several."""
         place, first = self._strata.run_place, np.zeros(self._strata.run_place.size, np.bool_)
@@ -715,9 +707,9 @@ class Estimates:
         rest = np.maximum(held * (noise + influence * influence) - mean * mean, 0.0)
         reach, worth, uncovered = self._live_reach, self._worth if tell is None else tell, None
         if luck is None:
-            chosen, freedom = differing(self._reach, self._spread_out(mean), self._lag)
+            chosen, freedom = differing(self._reach, self._spread_out(mean))
         else:
-            chosen, freedom = differing(self._luck_reach, luck, self._lag)
+            chosen, freedom = differing(self._luck_reach, luck)
             uncovered = 1.0 - self._covered
             reach = reach * uncovered.take(paths.stratum)
         if present is not None:

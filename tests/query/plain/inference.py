@@ -41,20 +41,17 @@ def dot(one: Floats, other: Floats) -> float:
     return float(np.einsum("i,i->", one, other))
 
 
-#: The fourth moment of differences is so many squares, where tails are heavy; days of paths that tell of hours.
-FOURTH, DAYS = 2.0, 10
+#: The fourth moment of differences is so many squares, where tails are heavy (three if they were normal).
+FOURTH = 2.0
 
 
-def differing(reach: Floats, values: Floats, lag: int = 0) -> tuple[float, float]:
+def differing(reach: Floats, values: Floats) -> tuple[float, float]:
     """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
 
-    Wolter (2007), 8.2; Satterthwaite (1946). Where paths of the same hour, `lag` apart, differ by less, by these.
+    Wolter (2007), 8.2; Satterthwaite (1946).
     """
-    squares = reach[1:] * (values[1:] - values[:-1]) ** 2
+    step = values[1:] - values[:-1]
+    step *= step
+    squares = np.multiply(reach[1:], step, out=step)
     total, fourth = float(squares.sum()), dot(squares, squares)
-    if lag and values.size >= DAYS * lag:
-        squares = reach[lag:] * (values[lag:] - values[:-lag]) ** 2
-        late = float(squares.sum()) * values.size / (values.size - lag)
-        if late < total:
-            total, fourth = late, dot(squares, squares)
     return total / 2, FOURTH * total * total / fourth if fourth > 0 else 0.0
