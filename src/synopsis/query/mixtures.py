@@ -9,7 +9,6 @@ import numpy as np
 
 from synopsis.query.inference import NORMAL
 from synopsis.query.influences import LUMPS
-from synopsis.query.intervals import SKEWED, UNSURE
 from synopsis.query.slices import reached as reached_by
 from synopsis.query.slices import value_at
 from synopsis.sketch.compiled import compiled
@@ -301,8 +300,9 @@ def around(
             mixture, axis = (ends, reached, slope, first, past), (mass, low, high, step)
             lumped = _lumped(*mixture, *axis, share, place[group])
             # Too many rows below: the quantile lies higher than it seems, and the other way round.
-            middle = share + SKEWED * skew[group]
-            error = np.sqrt((max(half[group], 0.0) ** 2 + (UNSURE * skew[group]) ** 2) / NORMAL**2 + lumped * lumped)
+            # As much as is foretold and no more: a rank that is off by more would soon be none.
+            middle = share + skew[group] / 2
+            error = np.sqrt((max(half[group], 0.0) ** 2 + (skew[group] / 2) ** 2) / NORMAL**2 + lumped * lumped)
             extreme = EXTREME * unseen[group] + NEAR
             least[group] = min(_end(*mixture, *axis, extreme, middle - NORMAL * error), value[group])
             most[group] = max(_end(*mixture, *axis, extreme, middle + NORMAL * error), value[group])

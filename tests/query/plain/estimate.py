@@ -1102,8 +1102,8 @@ class Numbers:
         half = self._half(influence, noise, nothing, nothing, True, True)
         mixture, extreme = self._doubted
         extreme += 1e-9
-        error = math.hypot(half / NORMAL, _UNSURE * skew / NORMAL, self._lumped(mixture, share, at))
-        middle, value = share + _SKEWED * skew, axis.value(at)
+        error = math.hypot(half / NORMAL, skew / 2 / NORMAL, self._lumped(mixture, share, at))
+        middle, value = share + skew / 2, axis.value(at)
 
         def end(rank: float, extreme: float = extreme) -> float:
             wanted = np.clip([rank], extreme, 1.0 - extreme)
