@@ -340,13 +340,14 @@ def test_what_one_end_of_a_quantiles_interval_leaves_over_the_other_need_not_hav
 
     def found(place, error):
         half, none = np.array([1.959964 * error]), np.zeros(1)
-        own = (np.array([place]), np.array([np.floor(place)]), np.array([True]), none, none)
+        own = (np.array([place]), np.array([np.floor(place)]), np.array([True]), none, none, none)
         low, high = around(ends, reached, slope, offset, *axis, place / 10, half, none, *own)
         return low[0], high[0]
 
     assert found(4.82, 0.01) == (4, 4)
     assert found(4.85, 0.01) == (4, 5)  # 1.5 errors: 93%
-    assert found(4.5, 0.026) == (3, 4)  # 1.92 errors on either side: 94.5%, and 97.3% with one value more
+    assert found(4.5, 0.026) == (4, 4)  # 1.92 errors on either side: 94.5%, which is nearer than 97.3%
+    assert found(4.5, 0.03) == (3, 4)  # 1.67 errors: 90.4%, and 95.2% with one value more
     assert found(4.5, 0.025) == (4, 4)  # 2 errors: 95.4%
 
 

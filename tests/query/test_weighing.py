@@ -172,3 +172,31 @@ def test_a_deviation_beyond_what_its_range_allows_does_not_tell_how_small_it_is(
     assert low[0] == 0.0  # no five values between 0 and 5 vary by 9
     assert high[0] == 9.0
     assert 3.8 < low[1] < high[1] < 4.2
+
+
+def test_a_deviation_that_few_rows_make_may_be_nothing_without_them() -> None:
+    known = (np.ones(2), np.array([4.0, 4.0]), np.array([7.0, 1.0]), np.zeros(2), np.zeros(2), np.full(2, 50.0))
+    low, high = intervals.variance(*known, np.ones(2, np.bool_))
+    assert low[0] == 0.0
+    assert low[1] == pytest.approx(4.0 / 1.25)
+    assert tuple(high) == (11.0, 5.0)
+
+
+def test_what_is_foretold_of_a_side_is_expected_in_part_and_may_be_nothing_or_all_of_it() -> None:
+    known = (np.ones(1), np.zeros(1), np.full(1, 0.1), np.ones(1), np.full(1, -9.0), np.full(1, 9.0))
+    low, high = intervals.average(*known, np.ones(1, np.bool_))
+    assert -0.5 < low[0] <= 0.0
+    assert 1.0 < high[0] < 2.0
+
+
+def test_intervals_of_quantiles_reach_beyond_what_few_paths_have_seen() -> None:
+    random = np.random.default_rng(8)
+    value, other = np.round(random.normal(50, 10, 24 * 60), 1), random.random(24 * 60)
+    strata, scales = a_place_of_hours(60, np.stack((value, other)), np.arange(value.size) % 97 == 0)
+    sample = Sample(strata, scales, (0, 1), Covers.whole(np.ones(60), None, strata.day_kept))
+    few, some = (single(sample, positive(Between(1, 0.0, end))).of(0) for end in (0.1, 1.0))
+    assert 0 < np.sum(other[::97] <= 0.1) < 5
+    seen = value[::97][other[::97] <= 0.1]
+    assert few.quantile_p95(0.9)[1] > seen.max() + 5
+    assert few.quantile_p95(0.1)[0] < seen.min() - 5
+    assert some.quantile_p95(0.5)[1] < 60

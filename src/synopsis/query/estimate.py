@@ -305,8 +305,9 @@ class Estimates:
         if pair.told:
             half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
             unseen, heard = pair.unseen, self._heard
-            low = np.where(heard, pair.covariance - half + np.fmin(unseen, 0.0), low)
-            high = np.where(heard, pair.covariance + half + np.fmax(unseen, 0.0), high)
+            middle = pair.covariance + unseen * np.fmax(pair.seen, 0.0) / 2
+            reach = np.hypot(half, intervals.LACKING * unseen)
+            low, high = np.where(heard, middle - reach, low), np.where(heard, middle + reach, high)
         known = pair.total > 0
         low, high = np.minimum(low, pair.covariance), np.maximum(high, pair.covariance)
         return np.where(known, low, np.nan), np.where(known, high, np.nan)
@@ -329,9 +330,13 @@ class _Pair(NamedTuple):
     def unseen(self) -> Floats:
         """What the covariance lacks because values are taken to be the means of their bins."""
         most = np.maximum(np.sqrt(self.square * self.other) - np.abs(self.covariance), 0.0)
+        return np.asarray(np.clip(self.covariance * (1.0 / np.fmax(self.seen, intervals.SEEN) - 1.0), -most, most))
+
+    @property
+    def seen(self) -> Floats:
+        """The part of the covariance that bins tell, if values go together in a straight line."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            seen = (1.0 - self.within / self.square) * (1.0 - self.beyond / self.other)
-        return np.asarray(np.clip(self.covariance * (1.0 / np.fmax(seen, intervals.SEEN) - 1.0), -most, most))
+            return np.asarray((1.0 - self.within / self.square) * (1.0 - self.beyond / self.other))
 
     @property
     def correlation(self) -> Floats:
@@ -466,13 +471,13 @@ class Numbers:
         paths = (sample.codes(feature), whole._live.column, *luck.told)
         return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
 
-    def _errors(self, statistic: int, rank: float = 0.0, left: Floats = _NO_TABLE) -> Interval:
+    def _errors(self, statistic: int) -> Interval:
         """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""
-        if self.told is not None and statistic != influences.QUANTILE:
+        if self.told is not None:
             own = self.count, self.average, self.variance
             half = self.told.errors(statistic, *own, self.estimates.sample.expected(self.feature))
             return half, np.zeros(half.size)
-        half, skew = influences.of_numbers(statistic, rank, left, *self._given)
+        half, skew, _ = influences.of_numbers(statistic, 0.0, _NO_TABLE, *self._given)
         return half, skew
 
     @cached_property
@@ -520,7 +525,15 @@ class Numbers:
     def quantile_p95(self, share: float) -> Interval:
         """Between which numbers the quantile lies: those of the shares that its own may be mistaken for."""
         at = self._at(share)
-        half, skew = self._errors(influences.QUANTILE, share, self.bins.below(at[0]))
+        whole, below = self.estimates, self.bins.below(at[0])
+        half, skew, tells = influences.of_numbers(influences.QUANTILE, share, below, *self._given)
         extremes = (self._heard, *((NONE, NONE) if self._all_heard else self._extremes))
-        low, high = mixtures.around(*self._mixture, *self.bins.of_values, share, half, skew, at[0], at[1], *extremes)
+        mixture, unseen = self._mixture, np.zeros(half.size)
+        if not whole._exact(self.feature):
+            expected, slots = whole.sample.expected(self.feature), whole.sample.slots.offset
+            known = (self.mass, expected, self.share, self.by_bins[0], tells, slots)
+            is_doubted, doubted, unseen = mixtures.doubted(*known)
+            mixture = self.bins.mixture(doubted, self.ranges) if is_doubted else mixture
+        about: tuple[Any, ...] = (share, half, skew, at[0], at[1], *extremes, unseen)
+        low, high = mixtures.around(*mixture, *self.bins.of_values, *about)
         return low, high

@@ -21,7 +21,12 @@ DOUBT = 1.0
 RUNS = 2.0
 
 #: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
+#: That is of rows in bins that are cut: places round their values in ways of their own.
 APART = 0.25
+
+#: Of values it is all of that, times the square of the share of a place's rows that lie in one bin: rows in many bins
+#: are on no side of them (of eight features in two data sets 0.7 to 1.6 times as much in six, a quarter of it in two).
+GATHERED = 1.0
 
 #: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
 #: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
@@ -57,6 +62,9 @@ CORRELATED = 1.15
 
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
+
+#: The fourth moment of differences is so many squares, where tails are heavy (three if they were normal).
+FOURTH = 2.0
 
 #: Statistics of numbers in bins.
 AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
@@ -104,7 +112,7 @@ def _differing(
             squares, fourths, before, is_first = squares + square, fourths + square * square, value, False
         total += reach[run] * squares
         fourth += reach[run] * reach[run] * fourths
-    return total / 2, 3.0 * total * total / fourth if fourth > 0.0 else 0.0
+    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
 
 
 @compiled
@@ -129,7 +137,7 @@ def _differing_alive(
     if first <= last < stop - 1:
         square = reach[last + 1] * (before * before)
         total, fourth = total + square, fourth + square * square
-    return total / 2, 3.0 * total * total / fourth if fourth > 0.0 else 0.0
+    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
 
 
 @compiled
@@ -139,6 +147,34 @@ def _places(place: Positions) -> int:
     for path in range(place.size):
         places = max(places, place[path] + 1)
     return places
+
+
+@compiled
+def _gathered(
+    codes: Codes,
+    bins: int,
+    column: Positions,
+    alive: Positions,
+    place: Positions,
+    weight: Floats,
+    held: Floats,
+    places: int,
+    begin: int,
+    end: int,
+) -> Floats:
+    """Places: how far their rows lie in one bin: the sum of the squared shares of bins, of a path at least."""
+    table, found = np.zeros((places, bins)), np.ones(places)
+    for each in range(begin, end if places else begin):
+        where, code = place[alive[each]], codes[column[each]]
+        if where >= 0 and code < bins:
+            table[where, code] += weight[each] * held[each]
+    for where in range(places):
+        total = square = 0.0
+        for each in range(bins):
+            total, square = total + table[where, each], square + table[where, each] * table[where, each]
+        if total > 0.0:
+            found[where] = square / (total * total)
+    return found
 
 
 @compiled
@@ -161,6 +197,7 @@ def _square(
     part: Floats,
     place: Positions,
     by_place: Floats,
+    gathered: Floats,
     statistic: int,
     begin: int,
     end: int,
@@ -168,8 +205,9 @@ def _square(
     """The squared error of a statistic, and the part of it that comes from the choice of paths.
 
     `chosen` is that part as paths alone tell, `usual` the mean square of influences without the condition. Live paths
-    from `begin` to `end` are those of the group. `aside` is the part of the noise of which no side is foretold. Of a
-    rank a bin has rows on either side, whatever the condition.
+    from `begin` to `end` are those of the group. `aside` is the part of the noise of which no side is foretold,
+    `gathered` tells how far the rows of places lie in one bin. Of a rank a bin has rows on either side, whatever the
+    condition.
     """
     reaching = both = apart = in_bins = hours = hours_square = 0.0
     up = down = all_up = all_down = formed = 0.0
@@ -210,10 +248,11 @@ def _square(
     square = chosen + RUNS * in_bins + HOURS * HOURS * hours * hours_square / 2
     square += (TOGETHER * (abs(both) + apart)) ** 2
     formed, all_up, all_down = formed + up * up + down * down, all_up + up, all_down + down
-    form = FORM * formed + FORM_OF_ALL * ((all_up - all_down) * (all_up - all_down))
+    form = FORM * formed + FORM_OF_ALL * (all_up * all_up + all_down * all_down)
     square += RANKS * form if is_rank else form
     for each in range(by_place.size):
-        square += APART * (by_place[each] * by_place[each])
+        size = by_place[each] * gathered[each]
+        square += GATHERED * (size * size)
     for cut in range(moved.size):
         square += LUMPS * LUMPS * moved[cut] * moved[cut]
     return square, chosen
@@ -354,8 +393,8 @@ def of_numbers(
     slots: Integers,
     paths: Integers,
     live: Integers,
-) -> tuple[Floats, Floats]:
-    """Of a statistic of numbers in bins: half of its interval at 95%, and skew.
+) -> tuple[Floats, Floats, Floats]:
+    """Of a statistic of numbers in bins: half of its interval at 95%, skew, and how many paths tell it.
 
     Where counts of bins are exact, they are given as `untouched`, and with them what is not covered of each slot; the
     skew is what bins below nothing were cut off for. Otherwise it is to which side of their bins rows lie that satisfy
@@ -364,7 +403,7 @@ def of_numbers(
     influences, noises, leaning = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
     asides = _aside(statistic, tables, count, slots)
     bins, groups = influences.shape[1], slots.size - 1
-    half, skews = np.zeros(groups), np.zeros(groups)
+    half, skews, tells = np.zeros(groups), np.zeros(groups), np.zeros(groups)
     influence, noise, by_place = np.zeros(column.size), np.zeros(column.size), np.zeros(_places(place))
     aside = np.zeros(column.size)
     for path in range(column.size):
@@ -389,6 +428,15 @@ def of_numbers(
                 if untouched.size:
                     skew += min(untouched[slot, each], 0.0) * tables[0, slot, each] * influences[slot, each]
         usual = usual / total if total > 0.0 else 0.0
+        # Only paths that have the feature tell anything.
+        present = everyone = squares = 0.0
+        for path in range(live[group], live[group + 1]):
+            own = weight[path] * held[path]
+            everyone += own
+            if codes[column[path]] < bins:
+                present, squares = present + own, squares + own * own
+        tell = min(present * present / squares, worth[group]) if squares > 0.0 else worth[group]
+        usual *= present / everyone if everyone > 0.0 else 1.0
         leant *= min(count[group] / total, 1.0) ** 2 if total > 0.0 else 0.0
         if untouched.size:
             luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
@@ -399,11 +447,14 @@ def of_numbers(
             if once.size:
                 of_slots = (slots[group], slots[group + 1])
                 skew = _sided(statistic, left, tables, expected, mass, count[group], average[group], *of_slots)
-        own_paths = (alive, stratum, weight, held, worth[group], once, twice, lumps, part, place, by_place)
+        of_places = (column, alive, place, weight, held, by_place.size, live[group], live[group + 1])
+        gathered = _gathered(codes, bins, *of_places)
+        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place, gathered)
         of_group = (statistic, live[group], live[group + 1])
         square, chosen = _square(influence, noise, aside, usual, found, reach, uncovered, *own_paths, *of_group)
-        half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, worth[group]), skew
-    return half, skews
+        half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, tell), skew
+        tells[group] = tell
+    return half, skews, tells
 
 
 @compiled
@@ -638,7 +689,11 @@ def of_pair(
         tell = min(total * total / squares, worth[group])
         ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
         chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
-        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place)
+        of_places = (column, alive, place, weight, held, by_place.size, *of_group)
+        gathered = np.maximum(
+            _gathered(codes_x, tables_x.shape[2], *of_places), _gathered(codes_y, tables_y.shape[2], *of_places)
+        )
+        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place, gathered)
         square, chosen = _square(
             influence, noise, aside, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group
         )

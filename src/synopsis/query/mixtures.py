@@ -18,6 +18,15 @@ from synopsis.sketch.strata import Flags
 #: Share of the mass by which it may be off by rounding.
 ROUNDING = 1e-12
 
+#: Of a quantile that fewer paths than this tell, intervals reach beyond what these have seen.
+FEW = 16.0
+
+#: To this share of what they have not seen, at either end.
+EXTREME = 0.025
+
+#: Ranks that differ by less are one: what is at the very end of a fine bin belongs to it.
+NEAR = 1e-9
+
 
 class Mixture(NamedTuple):
     """The distribution functions of groups: straight lines between ends, and the mass reached at each."""
@@ -133,6 +142,33 @@ def valued(
 
 
 @compiled
+def doubted(
+    mass: Floats, expected: Floats, share: Floats, count: Floats, tells: Floats, offset: Integers
+) -> tuple[bool, Floats, Floats]:
+    """Whether any group has few paths; bins: their mass as if one path more had been seen, and like all rows; groups:
+    the part that it has.
+    """
+    table, part, is_any = mass, np.zeros(count.size), False
+    for group in range(count.size):
+        if not (count[group] > 0.0 and 0.0 < tells[group] < FEW):
+            continue
+        total = 0.0
+        for slot in range(offset[group], offset[group + 1]):
+            for each in range(mass.shape[1]):
+                total += expected[slot, each] * share[slot, each]
+        if not total > 0.0:
+            continue
+        if not is_any:
+            table, is_any = mass.copy(), True
+        part[group] = 1.0 / (tells[group] + 1.0)
+        for slot in range(offset[group], offset[group + 1]):
+            for each in range(mass.shape[1]):
+                own = expected[slot, each] * share[slot, each] * (count[group] / total)
+                table[slot, each] = (1.0 - part[group]) * mass[slot, each] + part[group] * own
+    return is_any, table, part
+
+
+@compiled
 def _reached_at(ends: Floats, reached: Floats, slope: Floats, first: int, past: int, place: float) -> float:
     """The share of a group's mass below a place."""
     begin, end = first, past
@@ -194,13 +230,17 @@ def _lumped(
     share: float,
     place: float,
 ) -> float:
-    """The error of a rank because all rows of the fine bin that it lies in may have one value; 0 where they have."""
+    """The error of a rank because rows of the fine bin that it lies in may have one value; 0 where all have.
+
+    The more values of a grid lie in the fine bin, the fewer rows have any of them.
+    """
     code = max(min(reached_by(mass, place), low.size) - 1, 0)
-    if step > 0.0 and high[code] - low[code] < 1.5 * step:
+    values = (high[code] - low[code]) / step + 1.0 if step > 0.0 else 2.0
+    if values < 2.5 and step > 0.0:
         return 0.0
     below = _reached_at(ends, reached, slope, first, past, mass[code])
     size = _reached_at(ends, reached, slope, first, past, mass[code + 1]) - below
-    return float(LUMPS * np.sqrt(max((share - below) * (below + size - share), 0.0)))
+    return float(LUMPS * np.sqrt(max((share - below) * (below + size - share), 0.0) * min(2.0 / values, 1.0)))
 
 
 @compiled
@@ -214,11 +254,12 @@ def _end(
     low: Floats,
     high: Floats,
     step: float,
-    share: float,
-    more: float,
+    extreme: float,
+    rank: float,
 ) -> float:
-    """The value that a share and so much more lies below."""
-    return value_at(mass, low, high, step, _at(ends, reached, slope, first, past, min(max(share + more, 0.0), 1.0)))
+    """The value that a share of the rows lies below, which is no nearer to none or all of them than an extreme one."""
+    rank = min(max(rank, extreme), 1.0 - extreme)
+    return value_at(mass, low, high, step, _at(ends, reached, slope, first, past, rank))
 
 
 @compiled
@@ -239,12 +280,14 @@ def around(
     heard: Flags,
     lowest: Floats,
     highest: Floats,
+    unseen: Floats,
 ) -> tuple[Floats, Floats]:
     """Groups: between which values a quantile lies, given by how much its share may be mistaken.
 
-    On a grid those values around the estimate that have 95% of the probability, which the value at one end may have
-    more of than it needs: the other end is the nearer then. Where no path is heard, all that is possible is in the
-    interval.
+    On a grid those values around the estimate that have 95% of the probability, as nearly as may be: a value at an end
+    is in the interval if what is beyond it and half of its own probability are more than is to be left out (Lancaster
+    1961). Where no path is heard, all that is possible is in the interval. `unseen` is the part of the rows that stands
+    for what few paths have not seen, if any.
     """
     least, most = np.empty(half.size), np.empty(half.size)
     for group in range(half.size):
@@ -255,22 +298,31 @@ def around(
             least[group], most[group] = lowest[group], highest[group]
         else:
             mixture, axis = (ends, reached, slope, first, past), (mass, low, high, step)
-            error = np.hypot(max(half[group], 0.0) / NORMAL, _lumped(*mixture, *axis, share, place[group]))
+            lumped = _lumped(*mixture, *axis, share, place[group])
             # Too many rows below: the quantile lies higher than it seems, and the other way round.
-            down, up = min(skew[group], 0.0), max(skew[group], 0.0)
-            least[group] = _end(*mixture, *axis, share + down, -NORMAL * error)
-            most[group] = _end(*mixture, *axis, share + up, NORMAL * error)
+            # As much as is foretold and no more: a rank that is off by more would soon be none.
+            middle = share + skew[group] / 2
+            error = np.sqrt((max(half[group], 0.0) ** 2 + (skew[group] / 2) ** 2) / NORMAL**2 + lumped * lumped)
+            extreme = EXTREME * unseen[group] + NEAR
+            least[group] = min(_end(*mixture, *axis, extreme, middle - NORMAL * error), value[group])
+            most[group] = max(_end(*mixture, *axis, extreme, middle + NORMAL * error), value[group])
             if step > 0.0 and error > 0.0:
-                is_low_first = value[group] - least[group] > most[group] - value[group]
+                is_low_first, left_over = value[group] - least[group] > most[group] - value[group], 0.025
                 for turn in range(2):
-                    if is_low_first == (turn == 0):
-                        beyond = _reached_at(*mixture, _place(mass, low, high, most[group] + step / 2)) - share - up
-                        nearer = _end(*mixture, *axis, share + down, -_beyond(0.05 - _tail(beyond / error)) * error)
-                        least[group] = max(least[group], nearer)
+                    sign = -1.0 if is_low_first == (turn == 0) else 1.0
+                    end = _end(*mixture, *axis, extreme, middle + sign * _beyond(left_over) * error)
+                    end = min(end, value[group]) if sign < 0.0 else max(end, value[group])
+                    inner = _reached_at(*mixture, _place(mass, low, high, end - sign * step / 2))
+                    outer = _reached_at(*mixture, _place(mass, low, high, end + sign * step / 2))
+                    beyond, own = _tail(sign * (outer - middle) / error), _tail(sign * (inner - middle) / error)
+                    if end != value[group] and (beyond + own) / 2 < left_over:
+                        end, beyond = _end(*mixture, *axis, NEAR, inner - sign * NEAR), own
+                        end = min(end, value[group]) if sign < 0.0 else max(end, value[group])
+                    if sign < 0.0:
+                        least[group] = end
                     else:
-                        beyond = share + down - _reached_at(*mixture, _place(mass, low, high, least[group] - step / 2))
-                        nearer = _end(*mixture, *axis, share + up, _beyond(0.05 - _tail(beyond / error)) * error)
-                        most[group] = min(most[group], nearer)
+                        most[group] = end
+                    left_over = max(0.05 - beyond, 0.005)
         if value[group] < least[group] or np.isnan(value[group]):
             least[group] = value[group]
         if value[group] > most[group] or np.isnan(value[group]):

@@ -485,7 +485,7 @@ def tell(
                 half = stretched.errors(statistic, *of_stretches, *known_days)
                 off = np.zeros(groups)
             else:
-                half, off = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
+                half, off, _ = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
             for group in range(groups):
                 halves[statistic, group], skews[statistic, group] = half[group], off[group]
     mean_low, mean_high = none, none
@@ -527,9 +527,17 @@ def tell(
             at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
             if likely and 0.0 < rank < 1.0:
                 left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
-                half, off = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
+                half, off, tells = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)
+                seen, unseen = mixture, np.zeros(groups)
+                if not exact:
+                    is_doubted, doubted, unseen = mixtures.doubted(
+                        masses, expected, one_tables[0], by_bins[0], tells, slots
+                    )
+                    if is_doubted:
+                        own_pieces = (starts[row], stops[row], tilt[row], stratum, axis, slots, doubted, one_ranges)
+                        seen = mixtures.running(*slices.pieces(*own_pieces))
                 wide_low, wide_high = mixtures.around(
-                    *mixture, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most
+                    *seen, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most, unseen
                 )
             _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 

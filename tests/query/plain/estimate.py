@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -38,8 +38,9 @@ _DOUBT = 1.0
 #: Rows come in runs (an hour is like the next): within a bin squared errors are so many times larger than by chance.
 _RUNS = 2.0
 
-#: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike.
-_APART = 0.25
+#: Places that share bins lie apart within them: by this part of what it would be if all rows of a place were alike; and
+#: of values by all of it, times the share of a place's rows that lie in one bin, squared.
+_APART, _GATHERED = 0.25, 1.0
 
 #: Within a bin rows are spread as all rows are, but for a slope of seven steps: by this part of what it would be if all
 #: of a stratum's rows in a cut bin were on one side; and by this part if those of all strata were on the same one.
@@ -69,6 +70,15 @@ _TAILS = 1.4
 
 #: Correlations, in which the same tails stand above and below, by less.
 _CORRELATED = 1.15
+
+#: Of what a correlation lacks if values go together in a straight line within bins, it may be off by so much.
+_LACKING = 0.9
+
+#: Of a skew so much is expected, and it may be off by so much.
+_SKEWED, _UNSURE = 0.6, 0.9
+
+#: Of a quantile that fewer paths than this tell, intervals reach beyond what these have seen: to this share of it.
+_FEW, _EXTREME = 16.0, 0.025
 
 
 class _Paths(NamedTuple):
@@ -602,24 +612,45 @@ class Estimates:
 
     def _formed(self, paths: _Paths, rows: Floats) -> float:
         """Squared error because bins are not as they are taken to be, in a stratum or in all of them."""
-        found = _FORM_OF_ALL * float(rows.sum()) ** 2
+        found = 0.0
         for sign in (1.0, -1.0):
-            found += _FORM * float((np.bincount(paths.stratum, np.maximum(sign * rows, 0.0)) ** 2).sum())
+            own = np.maximum(sign * rows, 0.0)
+            found += _FORM_OF_ALL * float(own.sum()) ** 2
+            found += _FORM * float((np.bincount(paths.stratum, own) ** 2).sum())
         return found
 
     def _in_bins(
-        self, paths: _Paths, noise: Floats, alive: Integers | None = None, uncovered: Floats | None = None
+        self,
+        paths: _Paths,
+        noise: Floats,
+        alive: Integers | None = None,
+        uncovered: Floats | None = None,
+        features: tuple[int, ...] = (),
     ) -> float:
         """Squared error because nobody knows where in their bins rows lie, `noise` being the variance of each.
 
-        Where places share bins, rows of one place lie on one side of a bin rather than all over it.
+        Where places share bins, rows of one place lie on one side of a bin rather than all over it: of values of
+        `features` the more, the more of them lie in one bin.
         """
         error = _RUNS * dot(paths.weight, noise)
         if self._path_place is not None:
             place = self._path_place if alive is None else self._path_place[alive]
             noise = noise if uncovered is None else noise * uncovered.take(paths.stratum)
-            error += _APART * float((np.bincount(place, paths.weight * np.sqrt(noise)) ** 2).sum())
+            apart = np.bincount(place, paths.weight * np.sqrt(noise))
+            gathered = [self._gathered(place, feature)[: apart.size] for feature in features]
+            part = np.max(gathered, axis=0, initial=0.0) if gathered else math.sqrt(_APART / _GATHERED)
+            error += _GATHERED * float(((apart * part) ** 2).sum())
         return error
+
+    def _gathered(self, place: Integers, feature: int) -> Floats:
+        """Places: the sum of the squared shares that bins have of their live rows."""
+        self._live_key(feature)
+        codes, bins = self._live_codes[feature].astype(np.int64), self._strata.bins
+        there = codes < bins
+        places = int(place.max(initial=-1)) + 1
+        table = np.bincount(place[there] * bins + codes[there], self._mass[there], places * bins).reshape(-1, bins)
+        total = table.sum(axis=1)
+        return np.where(total > 0, (table**2).sum(axis=1) / np.where(total > 0, total, 1.0) ** 2, 1.0)
 
     @cached_property
     def _path_place(self) -> Integers | None:
@@ -661,18 +692,20 @@ class Estimates:
         is_settled: bool = False,
         aside: Floats | None = None,
         present: NDArray[np.bool_] | Floats | None = None,
+        features: tuple[int, ...] = (),
+        tell: float | None = None,
     ) -> float:
         """Half the width of a statistic's interval, given by what a row like each live path would change it by.
 
         `noise` is the variance of that within its bins, `usual` its mean square without the condition. `luck` is the
         influence of all paths of the strata, where their luck was taken out of the statistic; `leant` the squared error
         if all rows of a fine bin in a stratum had one value; `aside` is the noise of which no side is foretold. Live
-        paths that are not `present` tell nothing.
+        paths that are not `present` tell nothing; `tell` is how many paths do.
         """
         paths, held = self._live
         mean = held * influence
         rest = np.maximum(held * (noise + influence * influence) - mean * mean, 0.0)
-        reach, worth, uncovered = self._live_reach, self._worth, None
+        reach, worth, uncovered = self._live_reach, self._worth if tell is None else tell, None
         if luck is None:
             chosen, freedom = differing(self._reach, self._spread_out(mean))
         else:
@@ -690,7 +723,7 @@ class Estimates:
             together += dot(paths.weight, once * np.sqrt(noise if aside is None else aside))
         lumps = sum(dot(amount, influence[which]) ** 2 for which, amount in self._lumps)
         hours = self._of_hours(paths, mean, alive)
-        in_bins = self._in_bins(paths, rest, alive, uncovered if is_settled else None)
+        in_bins = self._in_bins(paths, rest, alive, uncovered if is_settled else None, features)
         open_part = rest if is_rank else held * (1.0 - held) * influence**2
         sign = np.where((influence > 0.0) | is_rank, 1.0, -1.0)
         in_bins += self._formed(paths, sign * paths.weight * np.sqrt(open_part)) * (_RANKS if is_rank else 1.0)
@@ -709,13 +742,15 @@ class Estimates:
         vy = _padded(self.of(two).noise).take(self._live_key(two)) / pair.other
         influence = _CORRELATED * (x * y - r * (x * x + vx + y * y + vy) / 2) * pair.present / pair.total
         noise = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * pair.present / pair.total**2
-        half = self._half(
-            influence, noise, (1.0 - r * r) ** 2 / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
-        )
+        about = {"aside": _PAIRED**2 * noise, "present": pair.present, "features": (one, two)}
+        half = self._half(influence, noise, (1.0 - r * r) ** 2 / pair.total**2, **about)
         half /= max(1.0 - r * r, 1e-3)
-        middle, unseen = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9)), r * pair.unseen
-        low, high = math.tanh(middle - half) + min(unseen, 0.0), math.tanh(middle + half) + max(unseen, 0.0)
-        return within(r, max(low, -1.0), min(high, 1.0))
+        middle = math.atanh(min(max(r, -1 + 1e-9), 1 - 1e-9))
+        unseen = math.atanh(min(max(r * (1.0 + pair.unseen), -1 + 1e-4), 1 - 1e-4)) - middle
+        unseen = unseen if unseen * r > 0 else 0.0
+        half = math.hypot(half, _LACKING * unseen)
+        middle += unseen * max(pair.seen, 0.0) / 2
+        return within(r, math.tanh(middle - half), math.tanh(middle + half))
 
     def covariance_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the covariance lies."""
@@ -731,15 +766,14 @@ class Estimates:
         x, y = pair.x, pair.y
         influence = _TAILS * (x * y - pair.covariance) * pair.present / pair.total
         noise = (vx * y * y + vy * x * x + vx * vy) * pair.present / pair.total**2
-        half = self._half(
-            influence, noise, pair.square * pair.other / pair.total**2, aside=_PAIRED**2 * noise, present=pair.present
-        )
-        low, high = pair.covariance - half, pair.covariance + half
+        about = {"aside": _PAIRED**2 * noise, "present": pair.present, "features": (one, two)}
+        half, unseen = self._half(influence, noise, pair.square * pair.other / pair.total**2, **about), 0.0
         if not math.isnan(r):
             most = max(math.sqrt(pair.square * pair.other) - abs(pair.covariance), 0.0)
             unseen = min(max(pair.covariance * pair.unseen, -most), most)
-            low, high = low + min(unseen, 0.0), high + max(unseen, 0.0)
-        return within(pair.covariance, low, high)
+        seen = max(pair.seen, 0.0) if unseen else 0.0
+        middle, half = pair.covariance + unseen * seen / 2, math.hypot(half, _LACKING * unseen)
+        return within(pair.covariance, middle - half, middle + half)
 
 
 def _leaves(clause: Clause) -> list[Leaf]:
@@ -763,7 +797,12 @@ class _Pair(NamedTuple):
     @property
     def unseen(self) -> float:
         """What a covariance lacks because values are taken to be the means of their bins, in parts of itself."""
-        return 1.0 / max((1.0 - self.within / self.square) * (1.0 - self.beyond / self.other), 1e-3) - 1.0
+        return 1.0 / max(self.seen, 1e-3) - 1.0
+
+    @property
+    def seen(self) -> float:
+        """The part of a covariance that bins tell, if values go together in a straight line."""
+        return (1.0 - self.within / self.square) * (1.0 - self.beyond / self.other)
 
     @property
     def correlation(self) -> float:
@@ -902,7 +941,23 @@ class Numbers:
             luck = _padded(influence * self.share).take(whole._key(whole._luck, self.feature))
         part = min(self.count / total, 1.0) if total > 0 else 0.0
         leant = float((weight**2 * leaning).sum()) * part**2
-        return whole._half(self._taken(influence), self._taken(noise), usual, luck, leant, *kind, self._taken(aside))
+        everyone, present = float(whole._mass.sum()), float(self._present.sum())
+        usual *= present / everyone if everyone > 0 else 1.0
+        known, own = (self._taken(influence), self._taken(noise), usual, luck, leant), self._taken(aside)
+        return whole._half(*known, *kind, own, features=(self.feature,), tell=self._tell)
+
+    @property
+    def _present(self) -> Floats:
+        """Live paths: the rows that they stand for, if they have the feature."""
+        whole = self.estimates
+        whole._live_key(self.feature)
+        return whole._mass * (whole._live_codes[self.feature] < whole._strata.bins)
+
+    @property
+    def _tell(self) -> float:
+        """How many paths tell anything: those that have the feature."""
+        own = self._present
+        return min(worth_of(own), self.estimates._worth) if (own > 0).any() else self.estimates._worth
 
     @cached_property
     def _extremes(self) -> Interval:
@@ -949,18 +1004,21 @@ class Numbers:
         leaning: Floats,
         by: Floats,
         aside: Floats | None = None,
-        is_rank: bool = False,
     ) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for, or by
         where in their bins the rows lie that are selected."""
         half = self._half(
-            influence, noise, leaning, np.zeros(noise.shape) if aside is None else aside, is_rank, aside is None
+            influence, noise, leaning, np.zeros(noise.shape) if aside is None else aside, False, aside is None
         )
-        skew = self._sided(by, 1.0 / math.sqrt(3.0) if is_rank else 1.0)
+        skew = self._skew(influence, by)
+        reach = math.hypot(half, _UNSURE * skew)
+        return estimate + _SKEWED * skew - reach, estimate + _SKEWED * skew + reach
+
+    def _skew(self, influence: Floats, by: Floats, steepest: float = 1.0) -> float:
         if self.estimates._exact(self.feature):
             below = np.minimum(self.estimates._untouched(self.feature)[:, :-1], 0.0)
-            skew = float((below * self.share * influence).sum())
-        return within(estimate, estimate - half + min(skew, 0.0), estimate + half + max(skew, 0.0))
+            return float((below * self.share * influence).sum())
+        return self._sided(by, steepest)
 
     @cached_property
     def count_p95(self) -> Interval:
@@ -1019,8 +1077,9 @@ class Numbers:
         )
         by, aside = 2 * away * np.sqrt(self.noise) / self.count, 2 * self.noise**2 / self.count**2
         low, high = self._sides(self.variance, influence, noise, leaning, by, aside)
-        # Variances are off by a factor: what is a part below is as much above.
-        return self.variance**2 / (2 * self.variance - low) if self.variance > 0 else 0.0, high
+        # Variances are off by a factor: what is a part below is as much above; if that is much, few rows make them.
+        part = (self.variance - low) / self.variance if self.variance > 0 else math.inf
+        return self.variance * max(min(1.0 / (1.0 + part), 1.0 - part / 1.5), 0.0) if self.variance > 0 else 0.0, high
 
     @cached_property
     def deviation_p95(self) -> Interval:
@@ -1038,44 +1097,60 @@ class Numbers:
         at = float(interpolated(self._mixture, np.array([share]))[0])
         left = self.bins.below(at)
         # Too many rows below: the quantile lies higher than it seems, and the other way round.
-        by = math.sqrt(3.0) * left * (1 - left) / self.count
-        about = ((share - left) / self.count, left * (1 - left) / self.count**2, np.zeros(left.shape), by)
-        more, fewer = self._sides(0.0, *about, is_rank=True)
-        half = self._half(*about[:3], np.zeros(left.shape), True, True)
-        down, up = min(more + half, 0.0), max(fewer - half, 0.0)
-        error = math.hypot(half / NORMAL, self._lumped(share, at))
+        influence, noise, nothing = (share - left) / self.count, left * (1 - left) / self.count**2, np.zeros(left.shape)
+        skew = self._skew(influence, math.sqrt(3.0) * left * (1 - left) / self.count, 1.0 / math.sqrt(3.0))
+        half = self._half(influence, noise, nothing, nothing, True, True)
+        mixture, extreme = self._doubted
+        extreme += 1e-9
+        error = math.hypot(half / NORMAL, skew / 2 / NORMAL, self._lumped(mixture, share, at))
+        middle, value = share + skew / 2, axis.value(at)
 
-        def end(start: float, deviations: float) -> float:
-            wanted = np.clip([start + deviations * error], 0.0, 1.0)
-            return axis.value(float(interpolated(self._mixture, wanted)[0]))
+        def end(rank: float, extreme: float = extreme) -> float:
+            wanted = np.clip([rank], extreme, 1.0 - extreme)
+            return axis.value(float(interpolated(mixture, wanted)[0]))
 
-        def tail(value: float, side: int) -> float:
-            """How probable it is that the quantile lies further out than a value on the grid."""
-            edge = axis.below(value + side * axis.step / 2, included=side > 0)
-            distance = side * (self._standing(edge) - share - (up if side > 0 else down))
-            return min(math.erfc(distance / error / math.sqrt(2.0)) / 2, 0.05 - 1e-12)
+        def tail(place: float, side: int) -> float:
+            """How probable it is that the quantile lies further out than a value that is between those of the grid."""
+            distance = side * (self._standing(mixture, axis.below(place, included=True)) - middle)
+            return math.erfc(distance / error / math.sqrt(2.0)) / 2
 
-        value = axis.value(at)
-        low, high = end(share + down, -NORMAL), end(share + up, NORMAL)
+        ends = {side: end(middle + side * NORMAL * error) for side in (-1, 1)}
         if axis.step and error > 0.0:
             # What one end has of the 5% left over, the other need not have; the further one comes first.
-            for side in (-1, 1) if value - low > high - value else (1, -1):
-                if side < 0:
-                    low = max(low, end(share + down, NormalDist().inv_cdf(0.05 - tail(high, 1))))
-                else:
-                    high = min(high, end(share + up, -NormalDist().inv_cdf(0.05 - tail(low, -1))))
-        return within(value, low, high)
+            left_over = 0.025
+            for side in (-1, 1) if value - min(ends[-1], value) > max(ends[1], value) - value else (1, -1):
+                found = end(middle - side * NormalDist().inv_cdf(left_over) * error)
+                found = side * max(side * found, side * value)
+                inner, outer = found - side * axis.step / 2, found + side * axis.step / 2
+                beyond, own = tail(outer, side), tail(inner, side)
+                if found != value and (beyond + own) / 2 < left_over:
+                    standing = self._standing(mixture, axis.below(inner, included=True))
+                    found, beyond = end(standing - side * 1e-9, 1e-9), own
+                ends[side], left_over = side * max(side * found, side * value), max(0.05 - beyond, 0.005)
+        return within(value, ends[-1], ends[1])
 
-    def _standing(self, place: float) -> float:
+    @cached_property
+    def _doubted(self) -> tuple[Mixture, float]:
+        """The mixture as if one path more had been seen that is like all rows, where few were; and what is extreme."""
+        total, tell = float(self._expected.sum()), self._tell
+        if self.estimates._exact(self.feature) or not (total > 0 and 0 < tell < _FEW):
+            return self._mixture, 0.0
+        part = 1.0 / (tell + 1.0)
+        mass = (1.0 - part) * self.mass + part * self._expected * (self.count / total)
+        return replace(self, mass=mass)._mixture, _EXTREME * part
+
+    @staticmethod
+    def _standing(mixture: Mixture, place: float) -> float:
         """The share of the rows below a place on the mass axis."""
-        ends, reached, _ = self._mixture
+        ends, reached, _ = mixture
         return float(np.interp(place, ends, reached) / reached[-1])
 
-    def _lumped(self, share: float, place: float) -> float:
-        """The error of a rank because all rows of the fine bin that it lies in may have one value."""
+    def _lumped(self, mixture: Mixture, share: float, place: float) -> float:
+        """The error of a rank because rows of the fine bin that it lies in may have one value."""
         axis = self.bins.axis
         code = min(max(int(np.searchsorted(axis.mass, place, side="right")) - 1, 0), axis.low.size - 1)
-        if axis.step and axis.high[code] - axis.low[code] < 1.5 * axis.step:
+        values = (axis.high[code] - axis.low[code]) / axis.step + 1.0 if axis.step else 2.0
+        if axis.step and values < 2.5:
             return 0.0
-        below, above = (self._standing(float(axis.mass[code + each])) for each in (0, 1))
-        return LUMPS * math.sqrt(max((share - below) * (above - share), 0.0))
+        below, above = (self._standing(mixture, float(axis.mass[code + each])) for each in (0, 1))
+        return LUMPS * math.sqrt(max((share - below) * (above - share), 0.0) * min(2.0 / values, 1.0))

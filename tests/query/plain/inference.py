@@ -41,13 +41,17 @@ def dot(one: Floats, other: Floats) -> float:
     return float(np.einsum("i,i->", one, other))
 
 
+#: The fourth moment of differences is so many squares, where tails are heavy (three if they were normal).
+FOURTH = 2.0
+
+
 def differing(reach: Floats, values: Floats) -> tuple[float, float]:
     """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
 
-    Wolter (2007), 8.2; Satterthwaite (1946), the fourth moment of normal differences being three squares.
+    Wolter (2007), 8.2; Satterthwaite (1946).
     """
     step = values[1:] - values[:-1]
     step *= step
     squares = np.multiply(reach[1:], step, out=step)
     total, fourth = float(squares.sum()), dot(squares, squares)
-    return total / 2, 3.0 * total * total / fourth if fourth > 0 else 0.0
+    return total / 2, FOURTH * total * total / fourth if fourth > 0 else 0.0
