@@ -42,6 +42,43 @@ def plainly(reading: Reading, sizes: np.ndarray) -> np.ndarray:
     return found
 
 
+def plainly_closed(groups: list[np.ndarray], sizes: list[np.ndarray]) -> bytes:
+    """The frame of groups, in NumPy: all numbers at once, bit by bit."""
+    count = groups[0].shape[1]
+    low, zeros, numbers, there = [], [], [], []
+    for group, many in zip(groups, sizes, strict=True):
+        largest = group.max(axis=0, initial=0)
+        best, bits = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+        for each in range(max(int(largest.max(initial=0)).bit_length(), 1)):
+            may = largest >> each <= columns.MOST_ZEROS
+            size = np.where(may, group >> each, 0).sum(axis=0) + each * many
+            best, bits = np.where(may & (size < best), size, best), np.where(may & (size < best), each, bits)
+        low += [np.full((1, count), columns.SIZE_BITS), np.broadcast_to(bits, group.shape)]
+        zeros += [np.full((1, count), -1), group >> bits]
+        numbers += [bits[None], group]
+        there += [many[None] > 0, np.arange(len(group))[:, None] < many]
+    own, rest, number, has = (np.concatenate(each) for each in (low, zeros, numbers, there))
+    size = np.where(has, own + rest + 1, 0)
+    length = (size.sum(axis=0) + 7) // 8
+    begin = 8 * (np.cumsum(length) - length) + np.cumsum(size, axis=0) - size
+    stream = np.zeros(8 * int(length.sum()), np.uint8)
+    stream[(begin + rest)[has & (rest >= 0)]] = 1
+    begin = begin + rest + 1
+    for bit in range(int(own.max(initial=0))):
+        more = has & (own > bit)
+        stream[begin[more] + bit] = number[more] >> bit & 1
+    return np.packbits(stream, None, "little").tobytes()
+
+
+@given(RAGGED, RAGGED)
+def test_machine_code_writes_the_bits_that_numpy_does(numbers, others):
+    size = min(len(numbers), len(others))
+    (table, sizes), (other, other_sizes) = side_by_side(numbers[:size]), side_by_side(others[:size])
+    frame = closed([table, other], [sizes, other_sizes])
+    plain = plainly_closed([table, other], [sizes, other_sizes])
+    assert frame[len(frame) - len(plain) :] == plain
+
+
 def side_by_side(numbers: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.array([len(each) for each in numbers])
     return columns.side_by_side(np.array([one for each in numbers for one in each], np.int64), sizes), sizes

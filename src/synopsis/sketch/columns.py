@@ -19,9 +19,9 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Integers
 
 if TYPE_CHECKING:
-    from synopsis.sketch import decoding
+    from synopsis.sketch import decoding, encoding
 else:
-    decoding = Later("synopsis.sketch.decoding")
+    decoding, encoding = Later("synopsis.sketch.decoding"), Later("synopsis.sketch.encoding")
 
 #: Kinds of such frames, beyond those of `packing`: the lengths of columns are of one byte, or of two.
 COLUMNS, LONG_COLUMNS = 8, 9
@@ -42,36 +42,26 @@ def closed(groups: Sequence[Integers], sizes: Sequence[Integers] | None = None) 
     """A frame of groups of rows, each rows x columns and of numbers that are not negative; nothing if one is too long.
 
     Columns may have fewer numbers in a group than it has rows, as many as `sizes` say; a group of none takes no bits.
-    Cost: a few passes over the numbers for every bit of the largest.
+    Cost: a pass over the numbers for every bit of the largest, and one more.
 
     >>> len(closed([np.array([[7, 8, 9, 200]]), np.zeros((20, 4), np.int64)]))
     35
     """
-    columns = groups[0].shape[1]
-    low, zeros, numbers, there = [], [], [], []
-    for at, group in enumerate(groups):
-        many = np.full(columns, len(group)) if sizes is None else sizes[at]
-        bits = _lowest_bits(group, many)
-        low += [np.full((1, columns), SIZE_BITS), np.broadcast_to(bits, group.shape)]
-        zeros += [np.full((1, columns), -1), group >> bits]  # how many bits are the lowest stands without a one
-        numbers += [bits[None], group]
-        there += [many[None] > 0, np.arange(len(group))[:, None] < many]
-    own, rest, number, has = (np.concatenate(each) for each in (low, zeros, numbers, there))
-    size = np.where(has, own + rest + 1, 0)
-    length = (size.sum(axis=0) + 7) // 8
+    columns, ends = groups[0].shape[1], np.cumsum([len(group) for group in groups])
+    numbers = np.ascontiguousarray(np.concatenate(groups).T, np.int64)
+    many = np.stack([np.full(columns, len(group)) for group in groups] if sizes is None else list(sizes)).astype(
+        np.int64
+    )
+    bits, length = np.empty_like(many), np.empty(columns, np.int64)
+    encoding.measured(numbers, ends, many, bits, length)
     longest = int(length.max(initial=0))
     if longest > 0xFFFF:
         return b""
-    begin = 8 * (np.cumsum(length) - length) + np.cumsum(size, axis=0) - size
-    stream = np.zeros(8 * int(length.sum()), np.uint8)
-    stream[(begin + rest)[has & (rest >= 0)]] = 1
-    begin = begin + rest + 1
-    for bit in range(int(own.max(initial=0))):
-        more = has & (own > bit)
-        stream[begin[more] + bit] = number[more] >> bit & 1
+    stream = np.zeros(int(length.sum()), np.uint8)
+    encoding.written(numbers, ends, many, bits, length, stream)
     kind, width = (COLUMNS, "u1") if longest <= 0xFF else (LONG_COLUMNS, "<u2")
-    head = struct.pack(_HEAD, kind, 2, sum(map(len, groups)), columns)
-    return bytes(head + length.astype(width).tobytes() + np.packbits(stream, None, "little").tobytes())
+    head = struct.pack(_HEAD, kind, 2, int(ends[-1]), columns)
+    return bytes(head + length.astype(width).tobytes() + stream.tobytes())
 
 
 class Reading:
@@ -130,14 +120,3 @@ def one_by_one(table: Integers, sizes: Integers) -> Integers:
 def is_columns(frame: bytes) -> bool:
     """Whether a frame is one of these."""
     return len(frame) > 0 and frame[0] >= COLUMNS
-
-
-def _lowest_bits(group: Integers, sizes: Integers) -> Integers:
-    """Columns: how many bits of each number are the lowest, so that the column is as short as can be."""
-    largest = group.max(axis=0, initial=0)
-    best, found = np.full(group.shape[1], np.iinfo(np.int64).max), np.zeros(group.shape[1], np.int64)
-    for bits in range(max(int(largest.max(initial=0)).bit_length(), 1)):
-        size = (group >> bits).sum(axis=0) + bits * sizes
-        better = (size < best) & (largest >> bits <= MOST_ZEROS)
-        best, found = np.where(better, size, best), np.where(better, bits, found)
-    return found

@@ -1,17 +1,21 @@
-"""Encoding: paths become words of streams, and sums by stretch, one path after the other.
+"""Encoding: paths become words of streams, and sums by stretch, and numbers bits of columns, one after the other.
 
-What `streams` and `strata` do with paths when they are packed, in machine code: each rank hangs on the number that the
-ranks behind it left, and each path adds to two sums that are anywhere.
+What `streams`, `strata` and `columns` do when all is packed, in machine code: each rank hangs on the number that the
+ranks behind it left, each path adds to two sums that are anywhere, and each number begins where the one before it ends.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from synopsis.sketch.columns import MOST_ZEROS, SIZE_BITS
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.streams import FLOOR, WORD, Shares, Words
+
+Bytes = NDArray[np.uint8]
 
 #: A whole number of 64 bits without a sign.
 Unsigned = np.uint64
@@ -46,6 +50,61 @@ def streamed(ranks: Codes, sizes: Integers, shares: Shares, bits: int, words: Wo
                 at -= 1
                 words[at] = number >> Unsigned(WORD)
         lengths[stream] = past - at
+    return at
+
+
+@compiled
+def measured(numbers: Integers, ends: Integers, many: Integers, bits: Integers, length: Integers) -> None:
+    """How many bits are the lowest of each group, groups x columns, and the bytes of each column (see `columns`).
+
+    `numbers` are columns x rows, groups end at these rows, and columns have so many numbers in each.
+    """
+    for column in range(numbers.shape[0]):
+        total, begin = 0, 0
+        for group in range(ends.size):
+            own = numbers[column, begin : begin + many[group, column]]
+            largest = 0
+            for each in range(own.size):
+                largest = max(largest, own[each])
+            best, least, size = 0, -1, 0
+            while largest >> size or not size:
+                if largest >> size <= MOST_ZEROS:
+                    taken = size * own.size
+                    for each in range(own.size):
+                        taken += own[each] >> size
+                    if least < 0 or taken < least:
+                        best, least = size, taken
+                size += 1
+            bits[group, column] = best
+            total += SIZE_BITS + own.size + least if own.size else 0
+            begin = ends[group]
+        length[column] = (total + 7) // 8
+
+
+@compiled
+def written(numbers: Integers, ends: Integers, many: Integers, bits: Integers, length: Integers, stream: Bytes) -> None:
+    """The bits of all columns, given what `measured` found, into bytes that are 0."""
+    first = 0
+    for column in range(numbers.shape[0]):
+        at, begin = 8 * first, 0
+        for group in range(ends.size):
+            low = bits[group, column]
+            if many[group, column]:
+                at = _put(stream, at, low, SIZE_BITS)
+            for each in range(begin, begin + many[group, column]):
+                at += numbers[column, each] >> low
+                stream[at >> 3] |= 1 << (at & 7)
+                at = _put(stream, at + 1, numbers[column, each], low)
+            begin = ends[group]
+        first += length[column]
+
+
+@compiled
+def _put(stream: Bytes, at: int, number: int, size: int) -> int:
+    """So many of the lowest bits of a number, and where the next ones go."""
+    for bit in range(size):
+        stream[at >> 3] |= (number >> bit & 1) << (at & 7)
+        at += 1
     return at
 
 
