@@ -130,8 +130,8 @@ class Shelf:
         return cls(
             frames,
             contexts,
-            np.array([[*map(len, each)] for each in frames], np.int64),
-            np.array([_packed(block) for block in blocks], np.bool_),
+            np.array([[*map(len, each)] for each in frames], np.int64).reshape(len(blocks), -1 if blocks else 0),
+            np.array([_packed(block) for block in blocks], np.bool_).reshape(len(blocks), -1 if blocks else 0),
             np.array([block.place_low for block in blocks], np.int64),
             np.array([block.place_high for block in blocks], np.int64),
             np.array([block.weekly for block in blocks], np.bool_),
