@@ -8,8 +8,8 @@ batches of rows drawn by chance. Each sketch answers the same random questions o
 are compared with those of the sketch that was built at once.
 
 Bars: no certain interval is missed and nothing fails in any of them, the budget holds, every row is counted, and there
-are as many strata as when all rows come at once but for periods that a first month could not foresee. Errors are told,
-not judged: what a later batch cannot know is where in its bin a row lies that came before it.
+are as many strata as when all rows come at once, but for months, whose first could not foresee the periods. Errors are
+told, not judged: what a later batch cannot know is where in its bin a row lies that came before it.
 Writes benches/results/batches.json; `--only` keeps the figures of the other data sets. Says so, and ends, where
 ../shared/data is absent.
 """
@@ -133,6 +133,7 @@ def measured(contest: ModuleType, name: str, ways: list[str], questions: int, se
                 and about["rows"] == truth.n
                 and about["bytes"] <= truth.budget
                 and not about["missed"] + about["failed"]
+                and (way == MONTHS or about["strata"] == {AT_ONCE: about, **found}[AT_ONCE]["strata"])
             )
             found[way] = about
             print_table(

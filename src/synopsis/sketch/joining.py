@@ -117,7 +117,7 @@ def rescaled(strata: Strata, scales: Scales, new_scales: Scales) -> Strata:
     return made if made.stretching is None else _stretched(made, (strata,), (same,), scales, new_scales)
 
 
-def restretched(strata: Strata, scales: Scales, stretching: Stretching | None) -> Strata:
+def lengthened(strata: Strata, scales: Scales, stretching: Stretching | None) -> Strata:
     """The same strata with longer stretches, each of which holds whole ones, or with none."""
     if stretching is None:
         return replace(strata, stretching=None, stretches=strata.stretches[:, :, :0])

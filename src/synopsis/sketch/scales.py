@@ -159,12 +159,6 @@ class Scales:
         """Whether more than a few values lie beyond the ends that the bins were fitted to, nobody knows how far."""
         return bool(self.beyond[feature] > _FEW_BEYOND * self.values[feature])
 
-    @property
-    def fitted(self) -> tuple[Floats, Floats]:
-        """The ends that the bins of each feature were fitted to."""
-        low, high = (np.array([getattr(each, end) for each in self.quantizers]) for end in ("low", "high"))
-        return low, high
-
     def widened(self, low: Floats, high: Floats, values: Floats, beyond: Floats) -> Scales:
         """The same bins after another batch, whose first features have these ends, and so many values and beyond."""
         lacking = self.low.size - low.size

@@ -144,7 +144,7 @@ def _means(scales: Scales, feature: int) -> Floats:
 def running(scales: Scales, stretching: Stretching) -> list[Floats]:
     """Features: (mass, sum of levels, sum of squares) x (fine bins + 1), running over the fine bins.
 
-    They hang on nothing that further batches may change.
+    Once scales learn from further batches, stretches are told anew by these (`joining.rescaled`).
     """
     found = []
     for feature, (centre, unit) in enumerate(zip(stretching.centre, stretching.unit, strict=True)):

@@ -382,7 +382,7 @@ class Summary:
             stretching = replace(stretching, days=days) if days <= _MOST_DAYS else None
         everything, even = range(len(self.scales.quantizers)), self.layout.evenly(*self._where)
         opened = (self.opened_block(block, everything) for block in self.blocks)
-        longer = (joining.restretched(strata, self.scales, stretching) for strata in opened)
+        longer = (joining.lengthened(strata, self.scales, stretching) for strata in opened)
         closed = (blocks.closed(strata, self.contexts, even) for strata in longer)
         return replace(self, layout=replace(self.layout, stretching=stretching), blocks=tuple(closed))
 
