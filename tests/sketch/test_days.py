@@ -94,7 +94,7 @@ def test_paths_that_are_not_as_days_tell_are_counted():
     odd = Evenly(summary.latitude, summary.longitude, 0.3)
     block = blocks.closed(strata, summary.contexts, odd)
     assert block.share is None
-    again = blocks.opened(block, summary.contexts, [0, 1])
+    again = blocks.opened(block, summary.contexts, [0, 1], (summary.latitude, summary.longitude))
     assert np.array_equal(again.day_kept, strata.day_kept)
 
 

@@ -12,6 +12,7 @@ from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, fitted
 
+PLACES = np.arange(12.0), np.arange(12.0)
 ALL_TIME = (-(1 << 40), 1 << 40)
 
 
@@ -39,7 +40,7 @@ def plainly(packed, contexts, features, chosen, first_day, last_day) -> Strata |
     """Block by block, in NumPy."""
     parts = []
     for block in packed:
-        part = blocks.opened(block, contexts, features)
+        part = blocks.opened(block, contexts, features, PLACES)
         runs = chosen[part.run_place] & (part.run_first <= last_day) & (part.run_first + part.run_days > first_day)
         keep = np.logical_or.reduceat(runs, part.run_offset[:-1])
         if keep.any():
@@ -63,7 +64,7 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
     for features in ((0,), (3, 1), (0, 1, 2, 3)):
         for span in (ALL_TIME, (10, 40), (-70_000, -69_990)):
             chosen = random.random(12) < 0.4
-            found = Shelf.of(packed, contexts).opened(features, chosen, *span)
+            found = Shelf.of(packed, contexts, PLACES).opened(features, chosen, *span)
             wanted = plainly(packed, contexts, features, chosen, *span)
             assert (found is None) == (wanted is None)
             if found is not None:
@@ -83,7 +84,7 @@ def test_what_is_too_long_for_columns_stays_packed(monkeypatch: pytest.MonkeyPat
         packed, contexts = world(2, 15)
         assert not any(is_columns(block.keys) for block in packed)
         everywhere = (range(4), np.ones(12, np.bool_), *ALL_TIME)
-        found, wanted = Shelf.of(packed, contexts).opened(*everywhere), plainly(packed, contexts, *everywhere)
+        found, wanted = Shelf.of(packed, contexts, PLACES).opened(*everywhere), plainly(packed, contexts, *everywhere)
         assert found is not None
         assert wanted is not None
         np.testing.assert_array_equal(found.counts, wanted.counts)
@@ -94,6 +95,6 @@ def test_what_is_too_long_for_columns_stays_packed(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_in_scope_is_nothing() -> None:
-    shelf = Shelf.of(*world(1, 15))
+    shelf = Shelf.of(*world(1, 15), PLACES)
     assert shelf.opened((0,), np.zeros(12, np.bool_), *ALL_TIME) is None
     assert shelf.opened((0,), np.ones(12, np.bool_), 90_000, 90_001) is None

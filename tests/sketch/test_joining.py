@@ -94,7 +94,7 @@ class Plan:
         return Summary(self.layout, *places, self.scales, self.contexts, made)
 
     def added(self, batches):
-        whole = self.summary(batches[0])
+        whole = batches[0] if isinstance(batches[0], Summary) else self.summary(batches[0])
         for batch in batches[1:]:
             whole = whole + self.summary(batch, whole)
         return whole
@@ -279,6 +279,25 @@ def test_means_of_stretches_come_through_many_batches():
     assert np.abs((one - two)[:, 1] / usual).max() < 0.5
     assert np.abs((one - two)[:, 2] / usual).max() < 0.5
     assert np.abs((one - two)[:, 1:] / usual[:, None]).mean() < 0.1
+
+
+@pytest.mark.parametrize("layout", ["stations", "quarters", "shared bins"])
+def test_stretches_without_new_rows_stay_what_they_are_though_bins_and_scales_change(layout):
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS[layout], 10)
+    day = rows.local_us // DAY_US
+    axes = stretches.running(plan.scales, plan.layout.stretching)
+    first = plan.summary(rows.take((day >= 30) & (day < 60)))
+    before = told(first, axes)
+    found = plan.added([first, *(rows.take(day // 10 == each) for each in (0, 1, 2, 6, 7, 8, 9, 10, 11))])
+    kept = [each for each in range(PLACES * DAYS // 10) if each % 12 in (3, 4, 5)]
+    after = told(found, axes)
+    assert starts_of(first) != starts_of(found)
+    np.testing.assert_allclose(after[:, :, kept], before, rtol=1e-9, atol=1e-6)
+    masses = (each * np.linspace(0.5, 1.5, each.size, dtype=each.dtype) for each in plan.scales.masses)
+    scales = replace(plan.scales, masses=tuple(masses))
+    again = told(found.rescaled(scales), stretches.running(scales, plan.layout.stretching))
+    np.testing.assert_allclose(again, after, rtol=1e-9, atol=1e-6)
 
 
 def told(summary, axes, days=10):

@@ -10,6 +10,7 @@ from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import bin_ranges, fitted
 
 BINS = 15
+PLACES = np.arange(3.0), np.arange(3.0)
 
 
 def rows(seed=0, count=6_000):
@@ -86,7 +87,7 @@ def test_a_constant_and_an_absent_feature_have_one_bin_and_none():
 def test_a_block_gives_back_the_strata_it_was_made_of(seed):
     _, made, _ = summary(seed)
     contexts = Contexts.fit(made.codes, BINS)
-    again = blocks.opened(blocks.closed(made, contexts), contexts, [0, 1, 2])
+    again = blocks.opened(blocks.closed(made, contexts), contexts, [0, 1, 2], PLACES)
     for name, array in vars(made).items():
         assert np.array_equal(getattr(again, name), array), name
 
@@ -94,7 +95,7 @@ def test_a_block_gives_back_the_strata_it_was_made_of(seed):
 def test_a_block_opens_only_the_features_asked_for():
     _, made, _ = summary()
     contexts = Contexts.fit(made.codes, BINS)
-    again = blocks.opened(blocks.closed(made, contexts), contexts, [2])
+    again = blocks.opened(blocks.closed(made, contexts), contexts, [2], PLACES)
     assert again.features == 1
     assert np.array_equal(again.codes[0], made.codes[2])
     assert np.array_equal(again.counts[0], made.counts[2])

@@ -30,6 +30,7 @@ def rows(places=5, days=70, seed=3):
     place, hour = place[there], hour[there]
     warm = np.round(290 + place + 6 * np.sin(hour / 4) + random.normal(0, 2, place.size), 1)
     rain = np.where(random.random(place.size) < 0.9, 0.0, random.lognormal(0, 1, place.size))
+    rain[(place == 3) & (hour // 24 > 19)] = 0.0  # a drought
     rare = np.where(random.random(place.size) < 0.95, np.nan, warm - 280)
     return latitude[place], longitude[place], hour * HOUR_US - 40 * DAY_US, np.stack((warm, rain, rare))
 
@@ -37,6 +38,7 @@ def rows(places=5, days=70, seed=3):
 ROWS = rows()
 SCALES = Scales.fit(ROWS[3])
 LAYOUT = PathLayout(1, 15, 0.3, HOUR_US, True, stretching=Stretching.of(SCALES, 10))
+PLACES = tuple(np.array(each) for each in zip(*sorted(set(zip(*ROWS[:2], strict=True))), strict=True))
 TICKS = np.stack([ticks.of(row) for ticks, row in zip(SCALES.ticks, ROWS[3], strict=True)])
 
 
@@ -88,7 +90,9 @@ def plainly_foretold(strata):
         paths = told[0] + seen[0]
         absent = np.where(paths > 0.0, 1.0 - (told[1] + seen[1]) / np.maximum(paths, 1e-300), 0.0) * strata.stretch_rows
         mean, square = (told[2:] + more[2:]) / np.maximum(told[1] + more[1], 1e-300)
-        found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
+        deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
+        is_still = (told[1] > 0) & (told[3] < 1e-3 * told[1])
+        found[feature] = absent, mean, np.where(is_still, stretches.STILL, deviation)
     return found
 
 
@@ -121,6 +125,15 @@ def test_counts_of_values_are_exact_and_means_and_deviations_are_a_step_off_at_m
     some = true_count > 0
     assert (np.abs(mean - true_mean)[some] <= (step / 2 + level)[some]).all()
     assert (np.abs(deviation - true_deviation)[some] <= (step / 2 + 3 * level)[some]).all()
+
+
+def test_a_still_stretch_is_what_it_is_exactly():
+    _, mean, deviation = read(WHOLE)
+    true_count, true_mean, true_deviation = truth(WHOLE)
+    still = (true_count > 0) & (true_mean == 0.0) & (true_deviation == 0.0)
+    assert still[1].sum() > 3
+    assert (mean[still] == 0.0).all()
+    assert (deviation[still] == 0.0).all()
 
 
 def test_machine_code_foretells_what_numpy_does():
@@ -163,15 +176,17 @@ def test_parts_of_tallies_have_their_own_stretches():
 @pytest.mark.parametrize("features", [[0, 1, 2], [2, 0], [1]])
 def test_blocks_bring_stretches_back_however_they_are_opened(features):
     closed = [blocks.closed(WHOLE.take(slice(at, at + 4)), CONTEXTS) for at in range(0, len(WHOLE) - 3, 4)]
-    plain = Strata.joined([blocks.opened(each, CONTEXTS, features, LAYOUT.stretching) for each in closed])
+    plain = Strata.joined([blocks.opened(each, CONTEXTS, features, PLACES, LAYOUT.stretching) for each in closed])
     assert np.array_equal(plain.stretches, WHOLE.take(slice(0, len(closed) * 4)).stretches[features])
     chosen = np.ones(5, np.bool_)
     chosen[2] = False
-    fast = Shelf.of(closed, CONTEXTS).opened(features, chosen, -30, -5, stretching=LAYOUT.stretching)
+    fast = Shelf.of(closed, CONTEXTS, PLACES).opened(features, chosen, -30, -5, stretching=LAYOUT.stretching)
     there = np.isin(plain.period, fast.period) & chosen[plain.run_place[plain.run_offset[:-1]]]
     wanted = plain.take(there)
     assert np.array_equal(fast.stretches, wanted.stretches)
     assert np.array_equal(fast.stretch_offset, wanted.stretch_offset)
+    assert np.array_equal(fast.stretch_shift, wanted.stretch_shift)
+    assert np.unique(fast.stretch_shift).size == fast.stretch_shift.size
 
 
 @given(st.lists(st.tuples(*[st.integers(-(1 << 22), 1 << 22)] * 3), max_size=30))
@@ -183,9 +198,7 @@ def test_facts_come_back_from_their_frame(facts):
 @pytest.mark.parametrize("share", [0.5, 0.03, 0.0])
 def test_thinning_changes_no_stretch_however_often(share):
     packed = tuple(blocks.closed(WHOLE.take(run), CONTEXTS) for run in cut(WHOLE))
-    corners = sorted(set(zip(*ROWS[:2], strict=True)))
-    places = (np.array([each[axis] for each in corners]) for axis in range(2))
-    summary = Summary(LAYOUT, *places, SCALES, CONTEXTS, packed)
+    summary = Summary(LAYOUT, *PLACES, SCALES, CONTEXTS, packed)
     before = read(WHOLE)
     for _ in range(4):
         summary = summary.thinned(share)
@@ -197,7 +210,7 @@ def test_thinning_changes_no_stretch_however_often(share):
 
 def test_a_summary_of_some_features_keeps_their_stretches():
     packed = tuple(blocks.closed(WHOLE.take(run), CONTEXTS) for run in cut(WHOLE))
-    summary = Summary(LAYOUT, np.arange(5.0), np.arange(5.0), SCALES, CONTEXTS, packed)
+    summary = Summary(LAYOUT, *PLACES, SCALES, CONTEXTS, packed)
     part = summary.of_strata(summary.opened([2, 0]), [2, 0])
     assert part.layout.stretching == LAYOUT.stretching.of_features([2, 0])
     assert np.array_equal(Strata.joined(part.opened([0, 1])).stretches, WHOLE.stretches[[2, 0]])

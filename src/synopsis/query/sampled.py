@@ -298,9 +298,10 @@ class Stretched:
         strata, covers, slots, row = sample.strata, sample._covers, sample.slots, sample.position(feature)
         self._centre, axis = stretching.centre[feature], _running(Same(sample._scales), stretching)[feature]
         given: tuple[Any, ...] = (
-            *(strata.stretches[row], strata.stretch_offset, self._centre, stretching.unit[feature], axis),
+            *(strata.stretches[row], strata.stretch_offset, strata.stretch_shift),
+            *(self._centre, stretching.unit[feature], axis),
             *(strata.starts[row], strata.ends[row], strata.codes[row], tables),
-            *(strata.day, strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),
+            *(strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),
             *(slots.stratum, slots.begin, slots.end, slots.offset),
         )
         self._found = stretched.gathered(*given)

@@ -160,7 +160,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
         *(day, share, whole_scope, NONE, NOWHERE),
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(strata.stretches, strata.stretch_offset, *route.levels),
+        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, *route.levels),
     )
     is_heard, found = told.tell(*given)
     if not is_heard:

@@ -16,7 +16,7 @@ from synopsis.query.inference import NORMAL
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.stretches import CONSTANT, GOLDEN, LEVELS, MIXED, ODD, SEEN, STEP, USUAL
+from synopsis.sketch.stretches import CONSTANT, LEVELS, SEEN, STEP, STILL, USUAL
 
 #: The part of what neighbouring paths differ by that would be chance if they were as unlike as any two of a stretch:
 #: even then some of it is slow, for neighbours are hours or days apart. 0.8 to 0.9 do as well.
@@ -104,16 +104,17 @@ def _ratio(near: float, apart: float, pairs: float) -> float:
 
 
 @compiled
-def _anchor(stratum: int, starts: Codes, ends: Codes, running: Floats) -> tuple[float, bool, int]:
-    """A level among the values of a stratum, whether these vary, and its mark, as `stretches.anchored` has it."""
-    end, mark = 0, 0
+def _anchor(stratum: int, starts: Codes, ends: Codes, running: Floats) -> tuple[float, bool]:
+    """The level that lattices of a stratum are counted from, and whether its values vary (`stretches.anchored`)."""
+    end = 0
     for each in range(starts.shape[1]):
-        end, mark = max(end, ends[stratum, each]), mark + (each + 1) * starts[stratum, each]
+        end = max(end, ends[stratum, each])
     begin = starts[stratum, 0]
     mass = max(running[0, end] - running[0, begin], 1e-300)
     mean = (running[1, end] - running[1, begin]) / mass
     square = (running[2, end] - running[2, begin]) / mass
-    return mean, np.sqrt(max(square - mean * mean, 0.0)) > CONSTANT, mark
+    varies = np.sqrt(max(square - mean * mean, 0.0)) > CONSTANT
+    return 0.0 if varies else mean, varies
 
 
 @compiled
@@ -130,15 +131,6 @@ def _in_levels(starts: Codes, ends: Codes, running: Floats) -> Floats:
 
 
 @compiled
-def _shift(pattern: int, day: int, mark: int) -> float:
-    """By how much of a step the lattice of a stretch is shifted, as `stretches.shifted` has it."""
-    mixed = (np.uint64(pattern) * ODD + np.uint64(day)) * GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ np.uint64(mark)) * MIXED
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * GOLDEN
-    return float(mixed >> np.uint64(11)) / 2.0**53 - 0.5
-
-
-@compiled
 def _read(
     facts: Integers,
     stretch: int,
@@ -152,7 +144,8 @@ def _read(
     usual: Floats,
     unit: float,
 ) -> tuple[float, float, float, float]:
-    """Values of a stretch, their sum and sum of squares beyond the centre, and the step that these were rounded to.
+    """Values of a stretch, their sum and sum of squares beyond the centre, and the step that these were rounded to: 0
+    if it is still.
 
     Given what its paths add up to, in levels, and those of its stratum: as `Lattice.read` does.
     """
@@ -160,12 +153,15 @@ def _read(
     share = 1.0 - (held + seen * usual[1]) / (paths + seen) if paths + seen > 0.0 else 0.0
     count = min(max(rows - (np.rint(share * rows) + facts[0, stretch]), 0.0), rows)
     more = USUAL if usual[1] > 0.0 else 0.0
-    values = max(held + more, 1e-300)
+    values, is_still = max(held + more, 1e-300), held > 0.0 and square < CONSTANT * held
     mean, square = (level + more * usual[2]) / values, (square + more * usual[3]) / values
     deviation = np.sqrt(max(square - mean * mean, 0.0))
     step = STEP * LEVELS / np.sqrt(max(count, 1.0))
     mean = anchor + (np.rint((mean - anchor) / step + shift) + facts[1, stretch] - shift) * step
-    deviation = max((np.rint(deviation / step + shift) + facts[2, stretch] - shift) * step, 0.0)
+    steps = (STILL if is_still else np.rint(deviation / step + shift)) + facts[2, stretch]
+    if steps <= STILL:
+        return count, 0.0, 0.0, 0.0
+    deviation = max((steps - shift) * step, 0.0)
     scale = unit / LEVELS
     mean, deviation = mean * scale, deviation * scale
     return count, count * mean, count * (mean * mean + deviation * deviation), step * scale
@@ -175,6 +171,7 @@ def _read(
 def gathered(
     facts: Integers,
     stretch_offset: Integers,
+    shift: Floats,
     centre: float,
     unit: float,
     running: Floats,
@@ -182,7 +179,6 @@ def gathered(
     ends: Codes,
     codes: Codes,
     tables: Floats,
-    ordinal: Integers,
     day_offset: Integers,
     day_rows: Integers,
     day_kept: Integers,
@@ -195,7 +191,7 @@ def gathered(
 ) -> tuple[Floats, Integers]:
     """All stretches of groups with rows in scope, x facts; and where those of each group begin.
 
-    `tables` are share, mean, noise and leaning of slots x bins, `ordinal` tells which day each is.
+    `tables` are share, mean, noise and leaning of slots x bins, `shift` tells by how much lattices are shifted.
     Cost: proportional to the paths of the strata in scope.
     """
     bins, groups = starts.shape[1], slots.size - 1
@@ -227,8 +223,8 @@ def gathered(
                 if stretch_of[where] != last:
                     last = stretch_of[where]
                     _begun(
-                        found[number], last, slot, stratum[slot], facts, stretch_offset, ordinal, day_rows, day_kept,
-                        path_start, codes, means, tables, bins, centre, unit, usual, anchor,
+                        found[number], last, slot, stratum[slot], facts, stretch_offset, shift[last], day_rows,
+                        day_kept, path_start, codes, means, tables, bins, centre, unit, usual, anchor,
                     )  # fmt: skip
                     number += 1
                 own = found[number - 1]
@@ -257,7 +253,7 @@ def _begun(
     stratum: int,
     facts: Integers,
     stretch_offset: Integers,
-    ordinal: Integers,
+    shift: float,
     day_rows: Integers,
     day_kept: Integers,
     path_start: Integers,
@@ -268,15 +264,13 @@ def _begun(
     centre: float,
     unit: float,
     usual: Floats,
-    anchor: tuple[float, bool, int],
+    anchor: tuple[float, bool],
 ) -> None:
     """What is known of one stretch, whatever of it is in scope."""
     first, last = stretch_offset[stretch], stretch_offset[stretch + 1]
     rows = paths = held = level = square = 0.0
-    pattern = 0
     for where in range(first, last):
         rows, paths = rows + day_rows[where], paths + day_kept[where]
-        pattern += (where - first + 1) * day_rows[where]
         for path in range(path_start[where], path_start[where] + day_kept[where]):
             code = codes[path]
             if code < bins:
@@ -287,7 +281,7 @@ def _begun(
                 own[_PATHS + 2] += value * value + tables[2, slot, code]
                 own[_BLUR] += tables[2, slot, code]
     own[_BEGIN], own[_END], own[_ROWS], own[_KEPT], own[_SLOT] = first, last, rows, paths, slot
-    shift = _shift(pattern, ordinal[first], anchor[2]) if anchor[1] else 0.0
+    shift = shift if anchor[1] else 0.0
     own[_WHOLE], own[_WHOLE + 1], own[_WHOLE + 2], own[_STEP] = _read(
         facts, stretch, rows, paths, held, level, square, anchor[0], shift, usual, unit
     )

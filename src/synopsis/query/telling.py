@@ -242,7 +242,7 @@ def tell(
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),
-        *(strata.stretches, strata.stretch_offset, *levels_of(same, strata.stretching)),
+        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, *levels_of(same, strata.stretching)),
     )
     is_heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
     return Heard(topic, found, likely) if is_heard else None

@@ -286,6 +286,7 @@ def tell(
     # stretches
     facts: Integers,
     stretch_offset: Integers,
+    shift: Floats,
     centre: Floats,
     unit: Floats,
     levels: Floats,
@@ -418,8 +419,8 @@ def tell(
     stretches, in_groups = no_table, nowhere
     if is_stretched:
         stretches, in_groups = stretched.gathered(
-            facts[row], stretch_offset, centre[one], unit[one], levels[one], starts[row], stops[row], codes[row],
-            one_tables, ordinal, day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots,
+            facts[row], stretch_offset, shift, centre[one], unit[one], levels[one], starts[row], stops[row], codes[row],
+            one_tables, day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots,
         )  # fmt: skip
         size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
     if kind == LEAF and not exact:

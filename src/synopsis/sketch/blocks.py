@@ -15,7 +15,7 @@ import numpy as np
 
 from synopsis.sketch import columns, days, streams, stretches, tilts
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.evenly import Evenly
+from synopsis.sketch.evenly import Evenly, turns
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed, roughly, unpacked
 from synopsis.sketch.scales import Codes
@@ -41,7 +41,6 @@ _SPARE: Final = 0.01
 _SIZES: Final = 12
 
 #: No places.
-NOWHERE: Final = np.empty(0), np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -172,12 +171,12 @@ def opened(
     block: Block,
     contexts: Contexts,
     features: Sequence[int],
+    where: tuple[Floats, Floats],
     stretching: Stretching | None = None,
-    where: tuple[Floats, Floats] = NOWHERE,
 ) -> Strata:
     """The strata of a block, with bins, paths and stretches of these features only, in this order.
 
-    `where` are all places, for blocks whose days tell by themselves whether they have paths.
+    `where` are all places, by which stretches are told, and which days have paths where days tell that.
     """
     heads, counted = block._heads, None
     if columns.is_columns(heads[0]):
@@ -213,6 +212,7 @@ def opened(
         run_place=place + block.place_low,
         run_first=first,
         run_days=lengths,
+        run_turn=turns(*where)[place + block.place_low],
         day_rows=day_rows,
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),

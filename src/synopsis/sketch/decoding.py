@@ -20,7 +20,7 @@ from synopsis.sketch.moments import Integers
 from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.streams import FLOOR, LAP, WORD, Shares
-from synopsis.sketch.stretches import FACTS, PLANES
+from synopsis.sketch.stretches import FACTS, ODD, PLANES
 from synopsis.sketch.tallies import DAY_US
 from synopsis.sketch.tilts import CUTS, STEPS, Tilts
 
@@ -410,10 +410,20 @@ def _days_apart(joined: Bytes, place: int, is_counted: bool, rows: Integers, kep
 
 
 @compiled
-def _stretched(runs: Integers, first: int, many: int, days: int, offset: Integers, to: int) -> int:
+def _stretched(
+    runs: Integers,
+    first: int,
+    many: int,
+    days: int,
+    turns: NDArray[np.uint64],
+    offset: Integers,
+    shift: NDArray[np.float64],
+    to: int,
+) -> int:
     """Where among the days of a stratum its stretches begin, written down from `to` on; one past the last.
 
-    They end with their days and with their place, and go on over a gap between two runs.
+    They end with their days and with their place, and go on over a gap between two runs. Given the turns of runs, also
+    by how much the lattice of each is shifted, as `stretches.shifted` has it.
     """
     begin, place, last = 0, -1, 0
     for run in range(first, first + many):
@@ -421,7 +431,9 @@ def _stretched(runs: Integers, first: int, many: int, days: int, offset: Integer
         for each in range(length):
             number = (day + each) // days
             if own != place or number != last:
-                offset[to] = begin + each
+                mixed = (turns[run - first] ^ Unsigned(number) * ODD) * MIXED
+                mixed = (mixed ^ mixed >> Unsigned(32)) * GOLDEN
+                offset[to], shift[to] = begin + each, float(mixed >> Unsigned(11)) / 2.0**53 - 0.5
                 to += 1
             place, last = own, number
         begin += length
@@ -753,9 +765,9 @@ def decoded(
     code_of: Codes,
     bins: int,
     stretch_days: int,
-) -> tuple[tuple[Any, ...], Integers, Integers, Integers]:
-    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, and where
-    stretches begin.
+) -> tuple[tuple[Any, ...], Integers, Integers, Integers, NDArray[np.float64]]:
+    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, where
+    stretches begin, and by how much their lattices are shifted.
 
     Frames are those of the blocks `which`, so many bytes each, `joined`; what of them is packed is also given `plain`.
     A block has HEADS, a part with the bins of each feature, one with the stretches of each if they have any length, one
@@ -785,6 +797,7 @@ def decoded(
         np.empty(days, np.int64),
     )
     run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
+    run_turn = np.zeros(runs, np.uint64)
     day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
 
     # days
@@ -803,7 +816,8 @@ def decoded(
                 for each in range(run, run + own[0]):
                     place, first_of, long = runs_of[0, each], runs_of[1, each], runs_of[2, each]
                     run_place[to_run], run_first[to_run], run_days[to_run] = place, first_of, long
-                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                    turn = _turn(latitude[place], longitude[place])
+                    run_turn[to_run] = turn
                     for later in range(long):
                         here = first_of + later
                         day_of[own_day + later] = here
@@ -830,6 +844,7 @@ def decoded(
     most, stretched = days if stretch_days else 0, 0
     of_stretches = features.size if stretch_days else 0
     stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
+    stretch_shift = np.empty(most)
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)
@@ -889,7 +904,10 @@ def decoded(
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
                     _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
                 if stretch_days:
-                    until = _stretched(runs_of, run, own_size[0], stretch_days, stretch_offset, stretched)
+                    turns = run_turn[run_offset[to] : run_offset[to + 1]]
+                    until = _stretched(
+                        runs_of, run, own_size[0], stretch_days, turns, stretch_offset, stretch_shift, stretched
+                    )
                     for each in range(stretched, until):
                         stretch_offset[each] += to_day
                     for feature in range(features.size):
@@ -912,10 +930,10 @@ def decoded(
     if stretch_days:
         stretch_offset[stretched] = to_day
     fields = (
-        period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, day_rows, day_kept, codes,
-        stretches[:, :, :stretched],
+        period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, run_turn, day_rows, day_kept,
+        codes, stretches[:, :, :stretched],
     )  # fmt: skip
-    return fields, day_offset, day_of, stretch_offset[: stretched + 1]
+    return fields, day_offset, day_of, stretch_offset[: stretched + 1], stretch_shift[:stretched]
 
 
 @compiled

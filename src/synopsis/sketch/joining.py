@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch import stretches, tilts
+from synopsis.sketch.evenly import Turns
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Integers
@@ -67,6 +68,7 @@ def joined(there: Strata, new: Strata, into: Integers, scales: Scales, *, timed:
         run_place=runs.place,
         run_first=runs.first,
         run_days=runs.days,
+        run_turn=_turns(there, new)[runs.place],
         day_rows=runs.of_all(rows),
         day_kept=runs.of_all(kept),
         codes=np.ascontiguousarray(codes[:, paths]),
@@ -165,6 +167,14 @@ def _counts(there: Strata, new: Strata, table: Codes, target: Integers, order: I
     for feature, own in enumerate(found):
         np.add.at(own, (np.broadcast_to(target[:, None], table[feature].shape), table[feature]), there.counts[feature])
     return found[:, order]
+
+
+def _turns(*parts: Strata) -> Turns:
+    """Places of strata: at which turn each begins."""
+    found = np.zeros(max(int(part.run_place.max(initial=-1)) for part in parts) + 1, np.uint64)
+    for part in parts:
+        found[part.run_place] = part.run_turn
+    return found
 
 
 def _first_place(strata: Strata) -> Integers:

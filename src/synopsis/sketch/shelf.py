@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch.blocks import NOWHERE, Block
+from synopsis.sketch.blocks import Block
 from synopsis.sketch.columns import BEHIND, is_columns
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
-from synopsis.sketch.evenly import threshold
+from synopsis.sketch.evenly import Turns, threshold
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import plain_bytes
 from synopsis.sketch.scales import Codes
@@ -90,6 +90,7 @@ class Decoded(NamedTuple):
     run_place: Integers
     run_first: Integers
     run_days: Integers
+    run_turn: Turns
     day_rows: Integers
     day_kept: Integers
     codes: Codes
@@ -97,11 +98,13 @@ class Decoded(NamedTuple):
     day_offset: Integers
     day: Integers
     stretch_offset: Integers
+    stretch_shift: Floats
 
     def strata(self, stretching: Stretching | None, even: bool) -> Strata:
         """The same as strata."""
-        found = Strata(*self[:13], stretching=stretching, even=even)
-        vars(found).update(day_offset=self.day_offset, day=self.day, stretch_offset=self.stretch_offset)
+        found = Strata(*self[:14], stretching=stretching, even=even)
+        vars(found).update(day_offset=self.day_offset, day=self.day)
+        vars(found).update(stretch_offset=self.stretch_offset, stretch_shift=self.stretch_shift)
         return found
 
 
@@ -118,14 +121,12 @@ class Shelf:
     weekly: NDArray[np.bool_]
     told: Integers  #: how it is known which days have paths
     below: NDArray[np.uint64]
-    latitude: NDArray[np.uint64]  #: places, as bits, where days tell by them whether they have paths
+    latitude: NDArray[np.uint64]  #: places, as bits
     longitude: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats] = NOWHERE) -> Shelf:
-        """A shelf of blocks; `where` are all places, for blocks whose days tell whether they have paths."""
-        if decoding.BY_TURN not in [_told(block.share) for block in blocks]:
-            where = NOWHERE
+    def of(cls, blocks: Sequence[Block], contexts: Contexts, where: tuple[Floats, Floats]) -> Shelf:
+        """A shelf of blocks; `where` are all places."""
         frames = [(block.head, *block.bins, *block.paths, *block.stretches) for block in blocks]
         return cls(
             frames,

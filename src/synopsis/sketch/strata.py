@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from synopsis.sketch import stretches, tilts
 from synopsis.sketch.compiled import Later
+from synopsis.sketch.evenly import Turns, turns
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
@@ -66,6 +67,7 @@ class Strata:
     run_place: Integers  #: runs: position of the place in the sketch's table
     run_first: Integers  #: runs: ordinal of the first day
     run_days: Integers  #: runs: days
+    run_turn: Turns  #: runs: at which turn their place begins (`evenly`), by which lattices of stretches are shifted
     day_rows: Integers  #: days: rows
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
@@ -130,6 +132,15 @@ class Strata:
         stratum = np.repeat(np.arange(len(self)), np.diff(self.day_offset))
         return stretches.offsets(stratum, self.day_place, self.day, self.stretching.days)
 
+    @cached_property
+    def stretch_shift(self) -> Floats:
+        """Stretches: by which part of a step the lattice of each is shifted, where values vary."""
+        if self.stretching is None:
+            return np.empty(0)
+        first = self.stretch_offset[:-1]
+        turn = np.repeat(self.run_turn, self.run_days)[first]
+        return stretches.shifted(turn, self.day[first] // self.stretching.days)
+
     @property
     def stretch_rows(self) -> Integers:
         """Stretches: all rows."""
@@ -142,9 +153,8 @@ class Strata:
         stratum = np.searchsorted(self.day_offset, offset[:-1], side="right") - 1
         anchor, shift = np.empty((2, self.features, offset.size - 1))
         for feature, axis in enumerate(axes):
-            level, varies, mark = stretches.anchored(self.starts[feature], self.ends[feature], axis)
-            anchor[feature] = level[stratum]
-            shift[feature] = stretches.shifted(offset, self.day, self.day_rows, mark[stratum]) * varies[stratum]
+            level, varies = stretches.anchored(self.starts[feature], self.ends[feature], axis)
+            anchor[feature], shift[feature] = level[stratum], self.stretch_shift * varies[stratum]
         return Lattice(self.stretch_rows, anchor, shift)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
@@ -175,6 +185,7 @@ class Strata:
             run_place=self.run_place[runs],
             run_first=self.run_first[runs],
             run_days=self.run_days[runs],
+            run_turn=self.run_turn[runs],
             day_rows=self.day_rows[days],
             day_kept=self.day_kept[days],
             codes=self.codes[:, paths],
@@ -193,7 +204,7 @@ class Strata:
             return np.concatenate([getattr(part, name) for part in parts], axis=axis)
 
         return cls(
-            **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days")},
+            **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days", "run_turn")},
             **{name: chained(name) for name in ("day_rows", "day_kept")},
             **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
             stretches=chained("stretches", 2),
@@ -216,8 +227,9 @@ def fitted(
     """Strata of rows in memory, from their fine codes; `kept` says whose paths stay. The plain way."""
     number = place.astype(np.float64)
     tallies = Tallies.of(number, number, period, day * DAY_US, fine, kept)
-    given = tallies.latitude.astype(np.int64)
-    named = replace(tallies, day_place=given[tallies.day_place], kept_place=given[tallies.kept_place])
+    given, places = tallies.latitude.astype(np.int64), np.arange(number.max(initial=-1.0) + 1.0)
+    day_place, kept_place = given[tallies.day_place], given[tallies.kept_place]
+    named = replace(tallies, latitude=places, longitude=places, day_place=day_place, kept_place=kept_place)
     return from_tallies(scales, named, bins)
 
 
@@ -250,6 +262,7 @@ def from_tallies(
         run_place=runs.place,
         run_first=runs.first,
         run_days=runs.days,
+        run_turn=turns(tallies.latitude, tallies.longitude)[runs.place],
         day_rows=runs.of_all(tallies.day_rows),
         day_kept=runs.of_all(kept),
         codes=np.stack(
@@ -314,8 +327,8 @@ def foretold(strata: Strata, axes: Sequence[Floats]) -> Floats:
     """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
 
     Given what runs over the fine bins of each feature.
-    A stretch is thought to have a little more than its paths, as those of its stratum are. Cost: a pass over the paths
-    for a feature.
+    A stretch is thought to have a little more than its paths, as those of its stratum are, but to be still where all of
+    its paths are. Cost: a pass over the paths for a feature.
     """
     offset, rows = strata.stretch_offset, strata.stretch_rows
     size, paths = offset.size - 1, np.diff(strata.path_offset)
@@ -333,8 +346,10 @@ def foretold(strata: Strata, axes: Sequence[Floats]) -> Floats:
         more = stretches.USUAL * (usual / np.maximum(usual[0], 1.0))[:, of_stretch]
         absent = np.where(kept > 0.0, 1.0 - (held + seen) / np.maximum(kept, 1e-300), 0.0) * rows
         values = np.maximum(held + more[0], 1e-300)
+        is_still = (held > 0.0) & (square < stretches.CONSTANT * held)
         mean, square = (level + more[1]) / values, (square + more[2]) / values
-        found[feature] = absent, mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
+        deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
+        found[feature] = absent, mean, np.where(is_still, stretches.STILL, deviation)
     return found
 
 

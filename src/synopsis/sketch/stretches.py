@@ -6,8 +6,9 @@ a scope cuts have a total that their parts must add up to.
 
 What is kept is rounded: a mean of n values to steps of their usual deviation over the root of n. So a sum of many
 stretches is off by as much as if every row were off by a thirtieth of a deviation, each to a side of its own. And it is
-kept as so many steps from what the paths of the stretch foretell, which takes half the bytes. Sums are of levels,
-whole numbers: they come out the same in whatever order rows, tasks and machines are taken.
+kept as so many steps from what the paths of the stretch foretell, which takes half the bytes. A **still** stretch, all
+of whose values are the usual one, as those of rain on dry days, is not rounded. Sums are of levels, whole numbers: they
+come out the same in whatever order rows, tasks and machines are taken.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch.evenly import GOLDEN, MIXED, Turns
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed, unpacked
 from synopsis.sketch.scales import ABSENT, Codes, Scales
@@ -42,9 +44,14 @@ CONSTANT: Final = 1e-3
 #: and paths, when it comes to whether there is a value.
 USUAL, SEEN = 1.0, 0.05
 
-#: Odd numbers without a pattern, to mix bits with.
-GOLDEN, ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x2545F4914F6CDD1D)
-MIXED = np.uint64(0xBF58476D1CE4E5B9)
+#: A value that at least this part of all values are is the one that levels are counted from.
+_USUAL_SHARE: Final = 0.05
+
+#: An odd number without a pattern, to mix bits with.
+ODD: Final = np.uint64(0x2545F4914F6CDD1D)
+
+#: The deviation that stands for a still stretch, and its steps.
+STILL: Final = -1.0
 
 #: Mass given to fine bins beside what the fit saw in them, so that none is without.
 _TRACE: Final = 1e-6
@@ -64,7 +71,7 @@ class Stretching:
     """How long stretches are, and in which units of each feature they are told."""
 
     days: int
-    centre: tuple[float, ...]  #: features: somewhere among the values
+    centre: tuple[float, ...]  #: features: the value that is there most often, or else somewhere among the values
     unit: tuple[float, ...]  #: features: the usual deviation
 
     @classmethod
@@ -73,10 +80,13 @@ class Stretching:
         centre, unit = [], []
         for feature in range(len(scales.quantizers)):
             mass, mean = scales.masses[feature].astype(np.float64), _means(scales, feature)
-            total = mass.sum()
+            total, variance = mass.sum(), scales.variances(feature)
             middle = float(mass @ mean / total) if total > 0.0 else 0.0
-            square = float(mass @ ((mean - middle) ** 2 + scales.variances(feature)) / total) if total > 0.0 else 0.0
+            square = float(mass @ ((mean - middle) ** 2 + variance) / total) if total > 0.0 else 0.0
             is_usable = np.isfinite(middle) and np.isfinite(square) and square > 0.0
+            most = int(np.argmax(mass))
+            if is_usable and mass[most] >= _USUAL_SHARE * total and variance[most] <= 0.0:
+                middle = float(mean[most])
             centre.append(middle if np.isfinite(middle) else 0.0)
             unit.append(float(np.sqrt(square)) if is_usable else 1.0)
         return cls(days, tuple(centre), tuple(unit))
@@ -157,13 +167,14 @@ def running(scales: Scales, stretching: Stretching) -> list[Floats]:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Where means and deviations of stretches may lie once they are rounded; no path plays a part in it.
+    """Where means and deviations of stretches may lie once they are rounded: it hangs on place and time alone.
 
-    So stretches stay what they are, bit by bit, when paths are thinned; only what paths foretell of them changes.
+    So stretches stay what they are, bit by bit, when paths are thinned and when rows come in other stretches, whatever
+    becomes of bins and scales; only what paths foretell of them changes.
     """
 
     rows: Integers  #: stretches
-    anchor: Floats  #: features x stretches: a level on the lattice of means, but for the shift; a constant is its own
+    anchor: Floats  #: features x stretches: 0, or the level of values that do not vary in all of a stratum
     shift: Floats  #: features x stretches: by which part of a step, from -0.5 to 0.5, the lattice is shifted
 
     def facts(self, sums: Floats | Integers, foretold: Floats) -> Integers:
@@ -175,28 +186,37 @@ class Lattice:
         some = np.maximum(count, 1.0)
         mean = sums[:, 1] / some
         deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
+        is_still = (sums[:, 1] == 0) & (sums[:, 2] == 0)
         absent = (self.rows - count) - np.rint(foretold[:, 0])
-        steps = self._steps(count, mean, deviation) - self._steps(count, foretold[:, 1], foretold[:, 2])
+        expected = self._steps(count, foretold[:, 1], foretold[:, 2])
+        steps = self._steps(count, mean, np.where(is_still, STILL, deviation)) - expected
+        steps[0][is_still] = 0.0
         return np.stack((absent, *np.where(count > 0.0, steps, 0.0)), axis=1).astype(np.int64)
 
     def read(self, facts: Integers, foretold: Floats) -> Floats:
-        """What facts say, as `foretold` is: features x (values, mean, deviation) x stretches, the latter in levels."""
+        """What facts say: features x (values, mean, deviation) x stretches, the latter in levels."""
         count = np.clip(self.rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, self.rows)
         steps = np.stack((facts[:, 1], facts[:, 2])) + self._steps(count, foretold[:, 1], foretold[:, 2])
+        moves = steps[1] > STILL
         beyond = (steps - self.shift) * _step(count)
-        return np.stack((count, self.anchor + beyond[0], np.maximum(beyond[1], 0.0)), axis=1)
+        return np.stack(
+            (count, np.where(moves, self.anchor + beyond[0], 0.0), np.where(moves, np.maximum(beyond[1], 0.0), 0.0)),
+            axis=1,
+        )
 
     def _steps(self, count: Floats, mean: Floats, deviation: Floats) -> Floats:
-        """Whole steps up to means and deviations of so many values."""
-        return np.asarray(np.rint(np.stack((mean - self.anchor, deviation)) / _step(count) + self.shift))
+        """Whole steps up to means and deviations of so many values; STILL up to a deviation that is."""
+        found = np.asarray(np.rint(np.stack((mean - self.anchor, deviation)) / _step(count) + self.shift))
+        found[1][deviation < 0.0] = STILL
+        return found
 
 
 def _step(count: Floats) -> Floats:
     return np.asarray(STEP * LEVELS / np.sqrt(np.maximum(count, 1.0)))
 
 
-def anchored(starts: Codes, ends: Codes, axis: Floats) -> tuple[Floats, NDArray[np.bool_], Integers]:
-    """Strata: a level among their values, whether these vary at all, and a mark by which strata differ.
+def anchored(starts: Codes, ends: Codes, axis: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Strata: the level that lattices are counted from, and whether values vary at all: if not, it is theirs.
 
     Given the bins of a feature, strata x bins, and what runs over its fine bins.
     """
@@ -204,19 +224,16 @@ def anchored(starts: Codes, ends: Codes, axis: Floats) -> tuple[Floats, NDArray[
     mass = np.maximum(axis[0, end] - axis[0, begin], 1e-300)
     mean, square = (axis[1:, end] - axis[1:, begin]) / mass
     varies = np.sqrt(np.maximum(square - mean * mean, 0.0)) > CONSTANT
-    return mean, varies, starts.astype(np.int64) @ np.arange(1, starts.shape[1] + 1)
+    return np.where(varies, 0.0, mean), varies
 
 
-def shifted(offset: Integers, day: Integers, rows: Integers, mark: Integers) -> Floats:
+def shifted(turn: Turns, number: Integers) -> Floats:
     """Stretches: by which part of a step, from -0.5 to 0.5, the lattice of each is shifted.
 
-    Most stretches may be alike, as dry ones are: rounded all to one side, their errors would add up. Which days they
-    have, with how many rows each, and the bins of their stratum (`mark`) are known to whoever reads them.
+    Many stretches may be alike, as those are in which it hardly rains: rounded all to one side, their errors would add
+    up. Given the turn at which their place begins, and their numbers in time.
     """
-    own = np.arange(rows.size) - np.repeat(offset[:-1], np.diff(offset)) + 1
-    pattern = np.add.reduceat(own * rows, offset[:-1]) if offset.size > 1 else offset[:-1]
-    mixed = (pattern.astype(np.uint64) * ODD + day[offset[:-1]].astype(np.uint64)) * GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ mark.astype(np.uint64)) * MIXED
+    mixed = (turn ^ (number.view(np.uint64) * ODD)) * MIXED
     mixed = (mixed ^ (mixed >> np.uint64(32))) * GOLDEN
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53 - 0.5
 

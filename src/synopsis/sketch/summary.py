@@ -277,7 +277,7 @@ class Summary:
 
     def opened_block(self, block: Block, features: Sequence[int]) -> Strata:
         """The strata of one block, with these features."""
-        return blocks.opened(block, self.contexts, features, self.layout.stretching, self._where)
+        return blocks.opened(block, self.contexts, features, self._where, self.layout.stretching)
 
     @property
     def _where(self) -> tuple[Floats, Floats]:

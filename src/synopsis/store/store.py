@@ -42,7 +42,7 @@ from synopsis.store.codec import SCHEMA, from_table
 from synopsis.store.files import Written, folder, read_files
 
 #: What this release writes and reads.
-FORMAT = "7"
+FORMAT = "8"
 _FORMAT_PROPERTY = "synopsis.format"
 _REJECTS_SCHEMA = pa.schema([(name, pa.string()) for name in ("batch", "attempt", "reason", "row")])
 _TABLES = ("sketch", "paths", "members", "rejects")
