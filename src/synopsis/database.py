@@ -19,6 +19,7 @@ from synopsis.query.tree import EVERYTHING
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.members import Members, Opened
+from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.summary import Summary, in_words
 from synopsis.sketches import Sketch
 from synopsis.store.store import State, Store
@@ -115,6 +116,12 @@ def _info_of_meetings(meetings: Meetings, layout: Layout) -> dict[str, Any]:
     }
 
 
+def _info_of_stretches(stretching: Stretching, layout: Layout, places: str) -> dict[str, str]:
+    """In which grain means and deviations of each feature are known."""
+    named = zip(layout.features, stretching.days, strict=True)
+    return {f"mean, std of {name}": f"{places} x {'day' if days == 1 else f'{days} days'}" for name, days in named}
+
+
 def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
     layout = summary.layout
     paths, rows = summary.paths, summary.rows
@@ -128,7 +135,9 @@ def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
         "layout": layout.to_dict(),
         "exact": {"count": f"{places} x days", "count by bin": f"{groups} x {summary.span}"},
         **(
-            {} if not layout.stretch_days else {"nearly_exact": {"mean, std": f"{places} x {layout.stretch_days} days"}}
+            {}
+            if layout.stretching is None
+            else {"nearly_exact": _info_of_stretches(layout.stretching, features, places)}
         ),
         "given_up": {
             "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",

@@ -11,8 +11,9 @@ from synopsis.query.predicates import EVERYWHERE, AllOf
 from synopsis.query.sampled import Sample
 from synopsis.sketch import stretches
 from synopsis.sketch.budget import even_choice, tallied
+from synopsis.sketch.foretelling import told
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.strata import foretold, from_tallies
+from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.summary import PathLayout
 
@@ -63,12 +64,12 @@ def test_machine_code_reads_what_numpy_reads(feature):
     sample = sample_of(np.ones(STRATA.day_rows.size))
     found, offset = sample.stretched(feature, sample.measured(feature, EVERYWHERE))._found
     axes = stretches.running(SCALES, STRATA.stretching)
-    count, mean, deviation = STRATA.lattice(axes).read(STRATA.stretches, foretold(STRATA, axes))[feature]
+    count, mean, deviation = told(STRATA, axes)[feature]
     scale = STRATA.stretching.unit[feature] / stretches.LEVELS
     mean, deviation = mean * scale, deviation * scale
     wanted = np.stack((count, count * mean, count * (mean**2 + deviation**2)), axis=1)
     assert np.allclose(found[:, stretched._WHOLE : stretched._WHOLE + 3], wanted, rtol=1e-12, atol=1e-9)
-    assert offset.tolist() == [0, STRATA.stretch_offset.size - 1]
+    assert offset.tolist() == [0, STRATA.stretch_offsets[feature].size - 1]
 
 
 @pytest.mark.parametrize("feature", [0, 1])
@@ -147,7 +148,7 @@ def test_chance_is_what_numpy_makes_of_neighbouring_paths(feature):
         held = (stratum == each) & (codes < STRATA.bins)
         begin, end = starts[each][codes[held]].astype(int), ends[each][codes[held]].astype(int)
         level, square = (axis[1:, end] - axis[1:, begin]) / (axis[0, end] - axis[0, begin])
-        wanted = plain.chances(level, square, np.searchsorted(STRATA.stretch_offset, day[held], side="right"))
+        wanted = plain.chances(level, square, np.searchsorted(STRATA.stretch_offsets[feature], day[held], side="right"))
         told = found[found[:, 6] == each][:, stretched._CHANCE + 1 : stretched._CHANCE + 3]
         assert np.allclose(told, wanted, rtol=1e-6)
 

@@ -42,7 +42,7 @@ def test_more_memory_makes_shorter_stretches_and_leaves_most_of_it_to_paths():
     rows, days = probe(1.0), []
     for memory in (1.6, 3.0, 6.0):
         cost, found = planned(rows, memory)
-        days.append(found.layout.stretch_days or np.inf)
+        days.append(max(found.layout.stretching.days) if found.layout.stretching else np.inf)
         assert found.stretches <= 0.35 * (memory - 1.0) * cost.counts
     assert days == sorted(days, reverse=True)
     assert days[-1] < np.inf
@@ -51,7 +51,7 @@ def test_more_memory_makes_shorter_stretches_and_leaves_most_of_it_to_paths():
 def test_where_all_paths_stay_stretches_are_as_short_as_there_is_room_for():
     rows = probe(1.0)
     _, found = planned(rows, 40.0)
-    assert found.layout.stretch_days == 5
+    assert max(found.layout.stretching.days) == 5
 
 
 def test_rows_that_seldom_have_two_features_give_more_room_to_stretches():

@@ -11,8 +11,9 @@ from synopsis.sketch import blocks, stretches
 from synopsis.sketch.budget import even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.fine import FineSums
+from synopsis.sketch.foretelling import told
 from synopsis.sketch.scales import ABSENT, Scales
-from synopsis.sketch.strata import bin_ranges, foretold, from_tallies
+from synopsis.sketch.strata import bin_ranges, from_tallies
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.summary import PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies
@@ -273,7 +274,7 @@ def test_means_of_stretches_come_through_many_batches():
     found = plan.added([rows.take(day == each) for each in range(DAYS)])
     whole = plan.summary(rows)
     axes = stretches.running(plan.scales, plan.layout.stretching)
-    one, two = (told(summary, axes) for summary in (whole, found))
+    one, two = (read(summary, axes) for summary in (whole, found))
     assert np.array_equal(one[:, 0], two[:, 0])
     usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))  # rounded ten times each, by a tenth of that
     assert np.abs((one - two)[:, 1] / usual).max() < 0.5
@@ -288,24 +289,24 @@ def test_stretches_without_new_rows_stay_what_they_are_though_bins_and_scales_ch
     day = rows.local_us // DAY_US
     axes = stretches.running(plan.scales, plan.layout.stretching)
     first = plan.summary(rows.take((day >= 30) & (day < 60)))
-    before = told(first, axes)
+    before = read(first, axes)
     found = plan.added([first, *(rows.take(day // 10 == each) for each in (0, 1, 2, 6, 7, 8, 9, 10, 11))])
     kept = [each for each in range(PLACES * DAYS // 10) if each % 12 in (3, 4, 5)]
-    after = told(found, axes)
+    after = read(found, axes)
     assert starts_of(first) != starts_of(found)
     np.testing.assert_allclose(after[:, :, kept], before, rtol=1e-9, atol=1e-6)
     masses = (each * np.linspace(0.5, 1.5, each.size, dtype=each.dtype) for each in plan.scales.masses)
     scales = replace(plan.scales, masses=tuple(masses))
-    again = told(found.rescaled(scales), stretches.running(scales, plan.layout.stretching))
+    again = read(found.rescaled(scales), stretches.running(scales, plan.layout.stretching))
     np.testing.assert_allclose(again, after, rtol=1e-9, atol=1e-6)
 
 
-def told(summary, axes, days=10):
+def read(summary, axes, days=10):
     """Features x (values, mean, deviation) x stretches, by place and time."""
     parts, keys = [], []
     for strata in everything(summary):
-        parts.append(strata.lattice(axes).read(strata.stretches, foretold(strata, axes)))
-        begin = strata.stretch_offset[:-1]
+        parts.append(np.stack(told(strata, axes)))
+        begin = strata.stretch_offsets[0][:-1]
         keys.append(summary.latitude[strata.day_place[begin]] * 1000 + strata.day[begin] // days)
     return np.concatenate(parts, axis=2)[:, :, np.argsort(np.concatenate(keys))]
 
@@ -369,10 +370,10 @@ def test_stretches_of_twice_the_days_have_the_values_of_both():
     rows = Rows()
     plan = Plan(rows, LAYOUTS["stations"], 10)
     longer = plan.summary(rows).lengthened()
-    assert longer.layout.stretching.days == 20
+    assert longer.layout.stretching.days == (20, 20, 20)
     axes = stretches.running(plan.scales, plan.layout.stretching)
     plain = Plan(rows, LAYOUTS["stations"], 20).summary(rows)
-    one, two = (told(summary, axes, 20) for summary in (plain, longer))
+    one, two = (read(summary, axes, 20) for summary in (plain, longer))
     assert np.array_equal(one[:, 0], two[:, 0])
     usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))
     assert np.abs((one - two)[:, 1:] / usual[:, None]).max() < 0.3
@@ -443,7 +444,7 @@ def test_strata_told_by_other_scales_hold_the_same_rows(stretch_days):
         assert np.array_equal(one.counts, two.counts)
     if stretch_days:
         axes = [stretches.running(summary.scales, plan.layout.stretching) for summary in (whole, found)]
-        one, two = told(whole, axes[0]), told(found, axes[1])
+        one, two = read(whole, axes[0]), read(found, axes[1])
         usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))
         assert np.array_equal(one[:, 0], two[:, 0])
         assert np.abs((one - two)[:, 1:] / usual[:, None]).max() < 0.15

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from synopsis.sketch import blocks, stretches
 from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.foretelling import foretold, told
 from synopsis.sketch.gathering import Gathering
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
-from synopsis.sketch.strata import Strata, foretold, from_tallies
+from synopsis.sketch.strata import Strata, from_tallies
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.summary import PathLayout, Summary, cut
 from synopsis.sketch.tallies import DAY_US, Tallies
@@ -37,7 +38,8 @@ def rows(places=5, days=70, seed=3):
 
 ROWS = rows()
 SCALES = Scales.fit(ROWS[3])
-LAYOUT = PathLayout(1, 15, 0.3, HOUR_US, True, stretching=Stretching.of(SCALES, 10))
+DAYS = (10, 3, 10)
+LAYOUT = PathLayout(1, 15, 0.3, HOUR_US, True, stretching=replace(Stretching.of(SCALES, 10), days=DAYS))
 PLACES = tuple(np.array(each) for each in zip(*sorted(set(zip(*ROWS[:2], strict=True))), strict=True))
 TICKS = np.stack([ticks.of(row) for ticks, row in zip(SCALES.ticks, ROWS[3], strict=True)])
 
@@ -55,28 +57,32 @@ def strata_of(tallies, layout=LAYOUT):
     return from_tallies(SCALES, tallies, layout.bins, layout.stretching)
 
 
+def same(one, two):
+    return len(one) == len(two) and all(map(np.array_equal, one, two))
+
+
 WHOLE = strata_of(tallies_of())
 CONTEXTS = Contexts.fit(WHOLE.codes, 15)
 
 
 def read(strata):
-    """Values, mean and deviation of stretches, in the units of features."""
-    axes = stretches.running(SCALES, strata.stretching)
-    known = strata.lattice(axes).read(strata.stretches, foretold(strata, axes))
-    unit, centre = (np.array(each)[:, None] for each in (strata.stretching.unit, strata.stretching.centre))
-    scale = unit / stretches.LEVELS
-    return known[:, 0], centre + known[:, 1] * scale, known[:, 2] * scale
+    """Features: values, mean and deviation of stretches, in the units of features."""
+    stretching, found = strata.stretching, []
+    for feature, (count, mean, deviation) in enumerate(told(strata, stretches.running(SCALES, stretching))):
+        scale = stretching.unit[feature] / stretches.LEVELS
+        found.append((count, stretching.centre[feature] + mean * scale, deviation * scale))
+    return found
 
 
 def plainly_foretold(strata):
     """As `foretold`, by NumPy."""
-    offset, bins = strata.stretch_offset, strata.bins
+    bins, found = strata.bins, []
     day = np.repeat(np.arange(strata.day_rows.size), strata.day_kept)
-    stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
     of_path = np.repeat(np.arange(len(strata)), np.diff(strata.path_offset))
-    of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
-    found = np.empty((strata.features, 3, offset.size - 1))
     for feature, axis in enumerate(stretches.running(SCALES, strata.stretching)):
+        offset = strata.stretch_offsets[feature]
+        stretch = np.repeat(np.arange(offset.size - 1), np.diff(offset))[day]
+        of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
         begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
         in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
         present = strata.codes[feature] < bins
@@ -88,50 +94,54 @@ def plainly_foretold(strata):
         seen = stretches.SEEN * (usual / np.maximum(usual[0], 1.0))
         more = stretches.USUAL * (usual / np.maximum(usual[1], 1.0))
         paths = told[0] + seen[0]
-        absent = np.where(paths > 0.0, 1.0 - (told[1] + seen[1]) / np.maximum(paths, 1e-300), 0.0) * strata.stretch_rows
+        absent = np.where(paths > 0.0, 1.0 - (told[1] + seen[1]) / np.maximum(paths, 1e-300), 0.0)
+        absent *= np.add.reduceat(strata.day_rows, offset[:-1])
         mean, square = (told[2:] + more[2:]) / np.maximum(told[1] + more[1], 1e-300)
         deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
         is_still = (told[1] > 0) & (told[3] < 1e-3 * told[1])
-        found[feature] = absent, mean, np.where(is_still, stretches.STILL, deviation)
+        found.append((absent, mean, np.where(is_still, stretches.STILL, deviation)))
     return found
 
 
 def truth(strata):
-    """The same of the rows themselves, and how many rows there are."""
+    """The same of the rows themselves."""
     latitude, longitude, local_us, values = ROWS
     places = sorted(set(zip(latitude, longitude, strict=True)))
     place = np.array([places.index(each) for each in zip(latitude, longitude, strict=True)])
     day = local_us // DAY_US
     month = (local_us.astype("datetime64[us]")).astype("datetime64[M]").astype(np.int64)
-    found = np.full((3, 3, strata.stretch_offset.size - 1), np.nan)
-    stratum = np.searchsorted(strata.day_offset, strata.stretch_offset[:-1], side="right") - 1
-    for number, begin in enumerate(strata.stretch_offset[:-1]):
-        own = (place == strata.day_place[begin]) & (day // 10 == strata.day[begin] // 10)
-        own &= month == strata.period[stratum[number]]
-        for feature, row in enumerate(values[:, own]):
-            present = row[~np.isnan(row)]
-            found[feature, 0, number] = present.size
+    found = []
+    for row, days, offset in zip(values, strata.lengths, strata.stretch_offsets, strict=True):
+        stratum = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
+        known = np.full((3, offset.size - 1), np.nan)
+        for number, begin in enumerate(offset[:-1]):
+            own = (place == strata.day_place[begin]) & (day // days == strata.day[begin] // days)
+            present = row[own & (month == strata.period[stratum[number]]) & ~np.isnan(row)]
+            known[0, number] = present.size
             if present.size:
-                found[feature, 1:, number] = present.mean(), present.std()
-    return np.moveaxis(found, 1, 0)
+                known[1:, number] = present.mean(), present.std()
+        found.append(known)
+    return found
 
 
-def test_counts_of_values_are_exact_and_means_and_deviations_are_a_step_off_at_most():
-    count, mean, deviation = read(WHOLE)
-    true_count, true_mean, true_deviation = truth(WHOLE)
+@pytest.mark.parametrize("feature", range(3))
+def test_counts_of_values_are_exact_and_means_and_deviations_are_a_step_off_at_most(feature):
+    count, mean, deviation = read(WHOLE)[feature]
+    true_count, true_mean, true_deviation = truth(WHOLE)[feature]
     assert np.array_equal(count, true_count)
-    step = stretches.STEP * np.array(LAYOUT.stretching.unit)[:, None] / np.sqrt(np.maximum(true_count, 1))
-    level = np.array(LAYOUT.stretching.unit)[:, None] / stretches.LEVELS + 1e-3  # and what ticks round
+    unit = LAYOUT.stretching.unit[feature]
+    step = stretches.STEP * unit / np.sqrt(np.maximum(true_count, 1))
+    level = unit / stretches.LEVELS + 1e-3  # and what ticks round
     some = true_count > 0
     assert (np.abs(mean - true_mean)[some] <= (step / 2 + level)[some]).all()
     assert (np.abs(deviation - true_deviation)[some] <= (step / 2 + 3 * level)[some]).all()
 
 
 def test_a_still_stretch_is_what_it_is_exactly():
-    _, mean, deviation = read(WHOLE)
-    true_count, true_mean, true_deviation = truth(WHOLE)
+    _, mean, deviation = read(WHOLE)[1]
+    true_count, true_mean, true_deviation = truth(WHOLE)[1]
     still = (true_count > 0) & (true_mean == 0.0) & (true_deviation == 0.0)
-    assert still[1].sum() > 3
+    assert still.sum() > 3
     assert (mean[still] == 0.0).all()
     assert (deviation[still] == 0.0).all()
 
@@ -140,12 +150,13 @@ def test_machine_code_foretells_what_numpy_does():
     few = replace(LAYOUT, kept=0.01)  # strata and stretches without any path
     for strata in (WHOLE, WHOLE.take(slice(2, 5)), strata_of(tallies_of(layout=few), few)):
         axes = stretches.running(SCALES, LAYOUT.stretching)
-        assert np.array_equal(foretold(strata, axes), plainly_foretold(strata))
+        for feature, wanted in enumerate(plainly_foretold(strata)):
+            assert np.array_equal(foretold(strata, feature, axes[feature]), wanted)
 
 
 def test_errors_of_dry_stretches_do_not_add_up():
-    count, mean, _ = read(WHOLE)
-    total, error = (count[1] * mean[1]).sum(), np.abs(count[1] * (mean[1] - truth(WHOLE)[1][1]))
+    count, mean, _ = read(WHOLE)[1]
+    total, error = (count * mean).sum(), np.abs(count * (mean - truth(WHOLE)[1][1]))
     assert abs(total - np.nansum(ROWS[3][1])) < 0.5 * np.nansum(error)
 
 
@@ -154,7 +165,7 @@ def test_errors_of_dry_stretches_do_not_add_up():
 def test_rows_in_any_order_and_grouping_give_the_same_stretches(seed, parts):
     order = np.random.default_rng(seed).permutation(ROWS[2].size)
     joined = Tallies.joined([tallies_of(each) for each in np.array_split(order, parts)])
-    assert np.array_equal(strata_of(joined).stretches, WHOLE.stretches)
+    assert same(strata_of(joined).stretches, WHOLE.stretches)
 
 
 def test_machine_code_gathers_the_same_sums():
@@ -163,30 +174,34 @@ def test_machine_code_gathers_the_same_sums():
     packed = [np.bitwise_or.reduce(shifted, axis=0)]
     assert gathering.add(*ROWS[:3], packed) == ROWS[2].size
     gathered, plain = gathering.tallies(), tallies_of()
-    for name in ("stretch_stratum", "stretch_place", "stretch", "stretch_sums"):
-        assert np.array_equal(getattr(gathered, name), getattr(plain, name)), name
+    assert [each.days for each in gathered.stretched] == [3, 10]
+    for one, two in zip(gathered.stretched, plain.stretched, strict=True):
+        assert (one.days, one.features) == (two.days, two.features)
+        for name in ("stratum", "place", "number", "sums"):
+            assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
 def test_parts_of_tallies_have_their_own_stretches():
     whole = tallies_of()
     parts = [part for _, part in whole.parted(np.arange(whole.latitude.size) % 2)]
-    assert np.array_equal(strata_of(Tallies.joined(parts)).stretches, WHOLE.stretches)
+    assert same(strata_of(Tallies.joined(parts)).stretches, WHOLE.stretches)
 
 
 @pytest.mark.parametrize("features", [[0, 1, 2], [2, 0], [1]])
 def test_blocks_bring_stretches_back_however_they_are_opened(features):
     closed = [blocks.closed(WHOLE.take(slice(at, at + 4)), CONTEXTS) for at in range(0, len(WHOLE) - 3, 4)]
     plain = Strata.joined([blocks.opened(each, CONTEXTS, features, PLACES, LAYOUT.stretching) for each in closed])
-    assert np.array_equal(plain.stretches, WHOLE.take(slice(0, len(closed) * 4)).stretches[features])
+    some = WHOLE.take(slice(0, len(closed) * 4))
+    assert same(plain.stretches, [some.stretches[feature] for feature in features])
     chosen = np.ones(5, np.bool_)
     chosen[2] = False
     fast = Shelf.of(closed, CONTEXTS, PLACES).opened(features, chosen, -30, -5, stretching=LAYOUT.stretching)
     there = np.isin(plain.period, fast.period) & chosen[plain.run_place[plain.run_offset[:-1]]]
     wanted = plain.take(there)
-    assert np.array_equal(fast.stretches, wanted.stretches)
-    assert np.array_equal(fast.stretch_offset, wanted.stretch_offset)
-    assert np.array_equal(fast.stretch_shift, wanted.stretch_shift)
-    assert np.unique(fast.stretch_shift).size == fast.stretch_shift.size
+    assert fast.lengths == wanted.lengths == tuple(DAYS[feature] for feature in features)
+    for name in ("stretches", "stretch_offsets", "stretch_shifts"):
+        assert same(getattr(fast, name), getattr(wanted, name)), name
+    assert np.unique(fast.stretch_shifts[0]).size == fast.stretch_shifts[0].size
 
 
 @given(st.lists(st.tuples(*[st.integers(-(1 << 22), 1 << 22)] * 3), max_size=30))
@@ -203,9 +218,9 @@ def test_thinning_changes_no_stretch_however_often(share):
     for _ in range(4):
         summary = summary.thinned(share)
         after = read(Strata.joined(summary.opened(range(3))))
-        assert np.array_equal(before[0], after[0])
-        for one, two in zip(before[1:], after[1:], strict=True):
-            np.testing.assert_allclose(one[before[0] > 0], two[before[0] > 0], atol=1e-6)
+        for one, two in zip(before, after, strict=True):
+            assert np.array_equal(one[0], two[0])
+            np.testing.assert_allclose(np.stack(one)[:, one[0] > 0], np.stack(two)[:, one[0] > 0], atol=1e-6)
 
 
 def test_a_summary_of_some_features_keeps_their_stretches():
@@ -213,7 +228,7 @@ def test_a_summary_of_some_features_keeps_their_stretches():
     summary = Summary(LAYOUT, *PLACES, SCALES, CONTEXTS, packed)
     part = summary.of_strata(summary.opened([2, 0]), [2, 0])
     assert part.layout.stretching == LAYOUT.stretching.of_features([2, 0])
-    assert np.array_equal(Strata.joined(part.opened([0, 1])).stretches, WHOLE.stretches[[2, 0]])
+    assert same(Strata.joined(part.opened([0, 1])).stretches, [WHOLE.stretches[2], WHOLE.stretches[0]])
 
 
 def test_a_stretching_comes_back_from_plain_values():

@@ -298,7 +298,7 @@ class Stretched:
         strata, covers, slots, row = sample.strata, sample._covers, sample.slots, sample.position(feature)
         self._centre, axis = stretching.centre[feature], _running(Same(sample._scales), stretching)[feature]
         given: tuple[Any, ...] = (
-            *(strata.stretches[row], strata.stretch_offset, strata.stretch_shift),
+            *(np.ascontiguousarray(strata.stretches[row]), strata.stretch_offsets[row], strata.stretch_shifts[row]),
             *(self._centre, stretching.unit[feature], axis),
             *(strata.starts[row], strata.ends[row], strata.codes[row], tables),
             *(strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),

@@ -60,7 +60,6 @@ class Route(NamedTuple):
     wanted: Wanted
     days: tuple[int, int]  #: the first and the last with an instant in scope
     span_us: tuple[int, int]
-    stretch_days: int  #: 0 where stretches tell nothing of what is asked
     likely: bool  #: whether paths are a ground for intervals at 95%
     clause: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
     axes: tuple[Any, ...]
@@ -118,10 +117,11 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     begin, end = part.scope.from_us, part.scope.until_us
     if begin is not None and end is not None and begin >= end:
         return None
-    wanted = summary.shelf.wanted(sorted(part.features | asked.features))
-    clause, same = positive(part.condition), Same(summary.scales)
+    features, clause, same = sorted(part.features | asked.features), positive(part.condition), Same(summary.scales)
     # Stretches tell nothing of rows that fulfil a condition.
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None
+    of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
+    wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
     position = {each: at for at, each in enumerate(topic.statistics)}
     return Route(
         tuple((name, position[each], each.function == "count") for name, each in columns),
@@ -130,7 +130,6 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
-        0 if stretching is None else stretching.days,
         not any(summary.scales.is_widened(feature) for feature in wanted.features),
         clause_of(same, clause, topic.feature, topic.other),
         axes_of(same),
@@ -145,7 +144,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     """The answer that a route leads to."""
     shelf, topic = summary.shelf, route.topic
     chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
-    strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days)
+    strata = shelf.decoded(route.wanted, chosen, *route.days)
     if strata is None:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
     starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
@@ -160,7 +159,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
         *(day, share, whole_scope, NONE, NOWHERE),
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, *route.levels),
+        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, strata.stretch_count, *route.levels),
     )
     is_heard, found = told.tell(*given)
     if not is_heard:

@@ -35,6 +35,7 @@ else:
 Told = tuple[Floats, tuple[Floats, Floats] | None]  #: estimates, and intervals at 95% where there are any
 
 _OF_ONE: Final = ("mean", "sum", "std", "var", "min", "max", "quantile")
+_NONE: Final = np.empty(0, np.int64)
 _ENDS: Final = {"min": 0.0, "max": 1.0}
 
 
@@ -242,10 +243,19 @@ def tell(
         *(covers.day, covers.share, covers.offset, covers.lean, covers.lean_start),
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),
-        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, *levels_of(same, strata.stretching)),
+        *(*_stretches(strata, topic.feature, features), *levels_of(same, strata.stretching)),
     )
     is_heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
     return Heard(topic, found, likely) if is_heard else None
+
+
+def _stretches(strata: Strata, feature: int, features: Sequence[int]) -> tuple[Any, ...]:
+    """What is kept of the stretches of one feature, in the order in which `told` takes it."""
+    if not strata.lengths:
+        return np.empty((0, stretches.FACTS, 0), np.int64), np.empty((0, 1), np.int64), np.empty((0, 0)), _NONE
+    at = list(features).index(feature)
+    facts, offset, shift = strata.stretches[at], strata.stretch_offsets[at], strata.stretch_shifts[at]
+    return np.ascontiguousarray(facts)[None], offset[None], shift[None], np.array([shift.size])
 
 
 def _position(asked: Statistic, shares: list[float | None]) -> int:

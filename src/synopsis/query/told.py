@@ -287,6 +287,7 @@ def tell(
     facts: Integers,
     stretch_offset: Integers,
     shift: Floats,
+    stretch_count: Integers,
     centre: Floats,
     unit: Floats,
     levels: Floats,
@@ -414,13 +415,14 @@ def tell(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
     # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone.
-    by_bins, is_stretched = (size, average, variance), kind == ANYTHING and stretch_offset.size > 1 and not lean.size
+    by_bins, is_stretched = (size, average, variance), kind == ANYTHING and stretch_count.size > 0 and not lean.size
     known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots)
     stretches, in_groups = no_table, nowhere
     if is_stretched:
         stretches, in_groups = stretched.gathered(
-            facts[row], stretch_offset, shift, centre[one], unit[one], levels[one], starts[row], stops[row], codes[row],
-            one_tables, day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots,
+            facts[0], stretch_offset[0, : stretch_count[0] + 1], shift[0], centre[one], unit[one], levels[one],
+            starts[row], stops[row], codes[row], one_tables, day_offset, day_rows, day_kept,
+            day, share, stratum, begin, end, slots,
         )  # fmt: skip
         size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
     if kind == LEAF and not exact:

@@ -201,7 +201,7 @@ def opened(
     needed = contexts.needed(set(features))
     for feature, ranks in zip(needed, _opened_ranks(block, contexts, needed, np.diff(path_offset)), strict=True):
         known[feature] = contexts.code_of(feature, ranks, known)
-    stretched = [stretches.opened(block.stretches[feature]) for feature in features if block.stretches]
+    days_of = () if stretching is None or not block.stretches else stretching.days
     return Strata(
         period=period,
         starts=np.stack([each.starts for each in of_features]),
@@ -216,7 +216,8 @@ def opened(
         day_rows=day_rows,
         day_kept=day_kept,
         codes=np.stack([known[feature] for feature in features]),
-        stretches=np.stack(stretched) if stretched else np.empty((0, stretches.FACTS, 0), np.int64),
+        stretches=tuple(stretches.opened(block.stretches[feature]) for feature in features if days_of),
+        lengths=tuple(days_of[feature] for feature in features if days_of),
         stretching=stretching,
     )
 

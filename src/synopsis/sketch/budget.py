@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from synopsis.grid import geohash
 from synopsis.sketch import blocks, evenly, stretches
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.lengths import ALL_LENGTHS, GROWTH, Cut, dealt, share_off
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
@@ -83,7 +84,12 @@ class Cost:
     a_path: float
     rows: float
     blur: float  #: how far values lie from the middles of their bins, in standard deviations of all values
-    stretches: float = 0.0
+    of_stretches: tuple[float, ...] = ()  #: of each feature
+
+    @property
+    def stretches(self) -> float:
+        """Those of all features."""
+        return sum(self.of_stretches)
 
     @property
     def counts(self) -> float:
@@ -109,29 +115,39 @@ class Cost:
         Stretches make way for paths. What a scope has of those that it cuts is off by the root of their days, times
         the root of the paths that are lacking; answers under conditions by the latter alone. Both are weighed by their
         questions, and those with conditions by how often rows have two features at once, without which there is little
-        to be asked.
+        to be asked. Of that length as many features have shorter ones as are off by much without (`lengths`).
         """
         weight = 1.0 / (1.0 + _CONDITIONS * _together(probe))
         number = {days: _stretches_of(probe, days) for days in stretches.LENGTHS}
-        least = self._in_stretches(probe, _MEASURED, self.affordable(memory))
+        least = self._in_stretches(probe, (_MEASURED,) * len(probe.fine), self.affordable(memory))
 
         def loss(days: float, cost: Cost) -> float:
             kept = min(cost.affordable(memory), _ALL)
             return weight * np.log(days) + np.log((1.0 - kept) / kept) if kept > 0.0 else np.inf
 
-        size = least.stretches / max(number[_MEASURED], 1)
-        likely = {days: loss(days, replace(self, stretches=size * many)) for days, many in number.items()}
+        size = np.array(least.of_stretches) / max(number[_MEASURED], 1)
+        likely = {days: loss(days, self._with(size * many)) for days, many in number.items()}
         best = min(likely, key=lambda days: likely[days])
-        found = self._in_stretches(probe, best, replace(self, stretches=size * number[best]).affordable(memory))
+        kept = self._with(size * number[best]).affordable(memory)
+        cut, shorter = _cut(probe, replace(self.layout, kept=kept)), [days for days in ALL_LENGTHS if days <= best]
+        off = {days: cut.off(days) for days in shorter}
+        more = {days: cut.moving(days) / np.maximum(cut.moving(best), 1) for days in shorter}
+        bytes_of = {days: size * number[best] * more[days] ** GROWTH for days in shorter}
+        lengths = dealt(best, off, bytes_of, lambda part, given: loss(best * part, self._with(np.array([given]))))
+        found = self._in_stretches(probe, lengths, kept)
         # Bins that places share tell nothing of one of them.
         without = _SEASON if self.layout.region_bits is None else max(float(np.ptp(probe.local_us) / DAY_US), _SEASON)
-        return found if loss(best, found) < loss(without, self) else self
+        part = share_off(off, lengths, best)
+        return found if loss(best * part, found) < loss(without, self) else self
 
-    def _in_stretches(self, probe: Probe, days: int, kept: float) -> Cost:
+    def _with(self, of_stretches: Floats) -> Cost:
+        return replace(self, of_stretches=tuple(of_stretches.tolist()))
+
+    def _in_stretches(self, probe: Probe, days: tuple[int, ...], kept: float) -> Cost:
         """The same with stretches of so many days, as they are with this share of the paths: these foretell them."""
-        layout = replace(self.layout, stretching=Stretching.of(self.scales, days))
+        layout = replace(self.layout, stretching=replace(Stretching.of(self.scales, 1), days=days))
         measured = _cost(probe, replace(layout, kept=kept), self.contexts)
-        return replace(self, layout=layout, stretches=measured.stretches)
+        return replace(self, layout=layout, of_stretches=measured.of_stretches)
 
 
 def chosen(
@@ -258,17 +274,15 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
     kept = even_choice(probe.latitude, probe.longitude, probe.local_us, probe.fine, layout)
     levels, stretching = None, layout.stretching
     if stretching is not None:
-        tables = stretching.levels_of_codes(probe.scales)
-        levels = np.stack([table[codes] for table, codes in zip(tables, probe.fine, strict=True)])
+        levels = _levels(probe, stretching)
     tallies = tallied(probe.latitude, probe.longitude, probe.local_us, probe.fine, kept, layout, levels)
     made = from_tallies(probe.scales, tallies, layout.bins, stretching)
     contexts = contexts or Contexts.fit(made.codes, layout.bins)
     even = layout.evenly(tallies.latitude, tallies.longitude)
     packed = [blocks.closed(made.take(run), contexts, even) for run in cut(made)]
-    paths, bins, stretched = (
-        sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins", "stretches")
-    )
-    places = sum(block.nbytes for block in packed) - paths - bins - stretched + 16 * tallies.latitude.size
+    paths, bins = (sum(len(frame) for block in packed for frame in getattr(block, name)) for name in ("paths", "bins"))
+    stretched = np.array([[*map(len, block.stretches)] for block in packed]).reshape(len(packed), -1).sum(axis=0)
+    places = sum(block.nbytes for block in packed) - paths - bins - int(stretched.sum()) + 16 * tallies.latitude.size
     return Cost(
         layout,
         probe.scales,
@@ -278,8 +292,21 @@ def _cost(probe: Probe, layout: PathLayout, contexts: Contexts | None = None) ->
         paths / max(made.codes.shape[1], 1),
         probe.local_us.size * probe.factor,
         float(np.mean([_blur(tallies, made, probe.scales, feature) for feature in range(len(probe.fine))])),
-        stretched * probe.factor,
+        tuple((stretched * probe.factor).tolist()),
     )
+
+
+def _levels(probe: Probe, stretching: Stretching) -> Levels:
+    """Features x rows: the levels of values."""
+    tables = stretching.levels_of_codes(probe.scales)
+    return np.stack([table[codes] for table, codes in zip(tables, probe.fine, strict=True)])
+
+
+def _cut(probe: Probe, layout: PathLayout) -> Cut:
+    """How far off cut stretches are, with the paths of a layout."""
+    where, levels = (probe.latitude, probe.longitude), _levels(probe, Stretching.of(probe.scales, 1))
+    kept = even_choice(*where, probe.local_us, probe.fine, layout)
+    return Cut.of(geohash.encode(*where, _PLACE_BITS), probe.local_us // DAY_US, levels, kept)
 
 
 def _together(probe: Probe) -> float:
@@ -343,7 +370,7 @@ def tallied(
     period = periods(local_us, layout.months)
     if layout.place_bits is None:
         given = (latitude, longitude, period, local_us, fine, kept, layout.region_bits)
-        return Tallies.of(*given, levels=levels, stretch_days=layout.stretch_days)
+        return Tallies.of(*given, levels=levels, stretching=layout.stretching)
     cells = geohash.encode(latitude, longitude, layout.place_bits)
     south, west, _, _ = geohash.decode(cells, layout.place_bits)
     day_us = local_us // DAY_US * DAY_US

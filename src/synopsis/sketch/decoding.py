@@ -764,17 +764,19 @@ def decoded(
     centres: Codes,
     code_of: Codes,
     bins: int,
-    stretch_days: int,
-) -> tuple[tuple[Any, ...], Integers, Integers, Integers, NDArray[np.float64]]:
-    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days, where
-    stretches begin, and by how much their lattices are shifted.
+    with_stretches: Integers,
+    stretch_days: Integers,
+) -> tuple[tuple[Any, ...], Integers, Integers, Integers, Integers, NDArray[np.float64], Integers]:
+    """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days; and of the
+    features that are wanted `with_stretches` of so many days what is kept of these, where their days begin, by how much
+    their lattices are shifted, and how many there are.
 
     Frames are those of the blocks `which`, so many bytes each, `joined`; what of them is packed is also given `plain`.
-    A block has HEADS, a part with the bins of each feature, one with the stretches of each if they have any length, one
-    with how many words the streams of every feature have, and the ranks of the features that are `needed` to find the
+    A block has HEADS, a part with the bins of each feature, one with the stretches of each that has any, one with how
+    many words the streams of every feature have, and the ranks of the features that are `needed` to find the
     codes, parents first, where they are not in streams: `words` tells where these begin.
     """
-    tables = features.size * (2 if stretch_days else 1)
+    tables = features.size + stretch_days.size
     parts, words, _ = _parted(joined, frames, tables, needed.size)
     per_block = parts.shape[0] // which.size
     place_low, weekly, told, below = (
@@ -841,10 +843,16 @@ def decoded(
             seen, run, day, week = seen + 1, run + own[0], day + own[1], week + own[4]
 
     # bins, paths and stretches
-    most, stretched = days if stretch_days else 0, 0
-    of_stretches = features.size if stretch_days else 0
-    stretches, stretch_offset = np.empty((of_stretches, FACTS, most), np.int64), np.zeros(most + 1, np.int64)
-    stretch_shift = np.empty(most)
+    of_stretches = stretch_days.size
+    stretches, stretch_offset = (
+        np.empty((of_stretches, FACTS, days), np.int64),
+        np.zeros((of_stretches, days + 1), np.int64),
+    )
+    stretch_shift, stretched, stretch = (
+        np.empty((of_stretches, days)),
+        np.zeros(of_stretches, np.int64),
+        np.zeros(of_stretches, np.int64),
+    )
     starts = np.empty((features.size, strata, bins), np.uint8)
     ends = np.empty((features.size, strata, bins), np.uint8)
     counts = np.empty((features.size, strata, bins + 1), np.int64)
@@ -861,7 +869,8 @@ def decoded(
         keys, lengths = block * per_block, block * per_block + HEADS + tables
         is_apart = parts[lengths, KIND] >= APART
         streams = parts[lengths, ROWS] if is_apart else parts[lengths, ROWS] // parents.shape[0]
-        path = lap = stretch = 0
+        path = lap = 0
+        stretch[:] = 0
         lengths_of = np.empty((needed.size, streams), np.int64)
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
@@ -903,20 +912,21 @@ def decoded(
                     if parents[feature, 1] >= 0:
                         second = known[row_of[parents[feature, 1]], to_path:end_path]
                     _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
-                if stretch_days:
-                    turns = run_turn[run_offset[to] : run_offset[to + 1]]
+                turns = run_turn[run_offset[to] : run_offset[to + 1]]
+                for number in range(of_stretches):
+                    begin, own_offset = stretched[number], stretch_offset[number]
                     until = _stretched(
-                        runs_of, run, own_size[0], stretch_days, turns, stretch_offset, stretch_shift, stretched
+                        runs_of, run, own_size[0], stretch_days[number], turns, own_offset, stretch_shift[number], begin
                     )
-                    for each in range(stretched, until):
-                        stretch_offset[each] += to_day
-                    for feature in range(features.size):
-                        own, found = keys + HEADS + features.size + feature, stretches[feature]
-                        _facts(plain, parts, own, stretch, found, stretched, until)
-                    stretch, stretched = stretch + until - stretched, until
+                    for each in range(begin, until):
+                        own_offset[each] += to_day
+                    own = keys + HEADS + features.size + number
+                    _facts(plain, parts, own, stretch[number], stretches[number], begin, until)
+                    stretch[number], stretched[number] = stretch[number] + until - begin, until
                 to, to_day, to_path = to + 1, to_day + own_size[1], end_path
-            elif stretch_days:
-                stretch += _stretches(runs_of, run, own_size[0], stretch_days)
+            else:
+                for number in range(of_stretches):
+                    stretch[number] += _stretches(runs_of, run, own_size[0], stretch_days[number])
             for feature in range(features.size):
                 own = keys + HEADS + feature
                 if parts[own, KIND] >= APART:
@@ -927,13 +937,13 @@ def decoded(
         given, found = known[row_of[features[feature]]], codes[feature]
         for each in range(paths):
             found[each] = given[each]
-    if stretch_days:
-        stretch_offset[stretched] = to_day
+    for number in range(of_stretches):
+        stretch_offset[number, stretched[number]] = to_day
     fields = (
         period, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, run_turn, day_rows, day_kept,
-        codes, stretches[:, :, :stretched],
+        codes,
     )  # fmt: skip
-    return fields, day_offset, day_of, stretch_offset[: stretched + 1], stretch_shift[:stretched]
+    return fields, day_offset, day_of, stretches, stretch_offset, stretch_shift, stretched
 
 
 @compiled

@@ -20,9 +20,9 @@ from synopsis.sketch.meetings import Meetings, cells_of
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.stretches import FACTS
+from synopsis.sketch.stretches import FACTS, StretchSums
 from synopsis.sketch.summary import PathLayout
-from synopsis.sketch.tallies import DAY_US, SYMBOLS, Tallies, groups, in_order, numbered, periods
+from synopsis.sketch.tallies import DAY_US, SYMBOLS, Tallies, groups, in_order, periods
 from synopsis.sketch.ticks import ABSENT_TICK
 
 if TYPE_CHECKING:
@@ -247,15 +247,10 @@ class Gathering:
         run[day_order] = np.cumsum(changes != 0) - 1
         order = in_order(run[day], kept_us, codes.T, timed)
         day = day[order]
-        length = layout.stretch_days
-        stretch_key, stretch = numbered(run, known[counting.DAY] // length) if length else numbered(run[:0], run[:0])
-        stretch_sums = np.zeros((len(self._mass), FACTS, len(stretch_key[0])), np.int64)
-        if length:
-            own = np.argsort(stretch, kind="stable")
-            begins = np.flatnonzero(np.diff(stretch[own], prepend=-1))
-            stretch_sums[:] = np.add.reduceat(self._day_sums[:, own], begins, axis=1).transpose(0, 2, 1)
-        first_of_run = np.flatnonzero(changes != 0)  # among days in their order
-        of_run = day_order[first_of_run][stretch_key[0]]
+        of_days = day_stratum[day_order], day_place[day_order], known[counting.DAY, day_order]
+        stretched: tuple[StretchSums, ...] = ()
+        if layout.stretching is not None:
+            stretched = StretchSums.of_days(layout.stretching, *of_days, self._day_sums[:, day_order])
         return Tallies(
             layout.region_bits,
             timed,
@@ -264,19 +259,13 @@ class Gathering:
             group[stratum_order],
             period[stratum_order],
             self._mass[:, stratum_order],
-            day_stratum[day_order],
-            day_place[day_order],
-            known[counting.DAY, day_order],
+            *of_days,
             known[counting.DAY_ROWS, day_order],
             day_stratum[day],
             day_place[day],
             kept_us[order],
             np.ascontiguousarray(codes[order].T),
-            length,
-            day_stratum[of_run],
-            day_place[of_run],
-            stretch_key[1],
-            stretch_sums,
+            stretched,
         )
 
     def sums(self) -> FineSums:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import stretches, tilts
+from synopsis.sketch import foretelling, stretches, tilts
 from synopsis.sketch.evenly import Turns
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
-from synopsis.sketch.strata import Runs, Strata, binned, foretold
+from synopsis.sketch.strata import Runs, Strata, binned
 from synopsis.sketch.stretches import Stretching
 
 #: More than any fine code.
@@ -72,6 +72,7 @@ def joined(there: Strata, new: Strata, into: Integers, scales: Scales, *, timed:
         day_rows=runs.of_all(rows),
         day_kept=runs.of_all(kept),
         codes=np.ascontiguousarray(codes[:, paths]),
+        lengths=new.lengths,
         stretching=new.stretching,
         even=new.even,
     )
@@ -122,8 +123,9 @@ def rescaled(strata: Strata, scales: Scales, new_scales: Scales) -> Strata:
 def lengthened(strata: Strata, scales: Scales, stretching: Stretching | None) -> Strata:
     """The same strata with longer stretches, each of which holds whole ones, or with none."""
     if stretching is None:
-        return replace(strata, stretching=None, stretches=strata.stretches[:, :, :0])
-    return _stretched(replace(strata, stretching=stretching), (strata,), (np.arange(len(strata)),), scales)
+        return replace(strata, stretching=None, lengths=(), stretches=())
+    longer = replace(strata, stretching=stretching, lengths=stretching.days)
+    return _stretched(longer, (strata,), (np.arange(len(strata)),), scales)
 
 
 def _nested(there: Strata, new: Strata, into: Integers) -> tuple[Integers, Codes]:
@@ -219,24 +221,22 @@ def _stretched(
 ) -> Strata:
     """The same strata with the stretches of these parts, whose strata have these numbers, told by new scales if any."""
     assert made.stretching is not None
-    axes, days = stretches.running(scales, made.stretching), made.stretching.days
-    key = _keys(made, np.arange(len(made)), days, made)
-    total = np.zeros((made.features, stretches.FACTS, key.size))
+    axes = stretches.running(scales, made.stretching)
+    keys = {days: _keys(made, at, np.arange(len(made)), days, made) for at, days in enumerate(made.lengths)}
+    total = [np.zeros((stretches.FACTS, keys[days].size)) for days in made.lengths]
     for part, number in zip(parts, numbers, strict=True):
-        count, mean, deviation = np.moveaxis(part.lattice(axes).read(part.stretches, foretold(part, axes)), 1, 0)
-        sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
-        own = _keys(part, number, days, made)
-        has = part.stretch_rows > 0
-        at = np.searchsorted(key, own[has])
-        for facts, more in zip(total.reshape(-1, key.size), sums[:, :, has].reshape(-1, at.size), strict=True):
-            facts += np.bincount(at, more, key.size)
+        for feature, (sums, days) in enumerate(zip(foretelling.sums_of(part, axes), made.lengths, strict=True)):
+            at = np.searchsorted(keys[days], _keys(part, feature, number, days, made))
+            there = np.flatnonzero(sums[0] > 0)
+            for own, more in zip(total[feature], sums, strict=True):
+                own += np.bincount(at[there], more[there], own.size)
     axes = axes if new_scales is None else stretches.running(new_scales, made.stretching)
-    return replace(made, stretches=made.lattice(axes).facts(total, foretold(made, axes)))
+    return foretelling.kept(made, total, axes)
 
 
-def _keys(strata: Strata, number: Integers, days: int, whole: Strata) -> Integers:
-    """Stretches: stratum, place and time of each as one number, in the order of the three."""
-    begin = strata.stretch_offset[:-1]
+def _keys(strata: Strata, feature: int, number: Integers, days: int, whole: Strata) -> Integers:
+    """Stretches of a feature: stratum, place and time of each as one number, in the order of the three."""
+    begin = strata.stretch_offsets[feature][:-1]
     stratum = np.repeat(number[: len(strata)], np.diff(strata.day_offset))[begin]
     places = int(whole.run_place.max(initial=0)) + 1
     low, high = (int(end) // days for end in (whole.day.min(initial=0), whole.day.max(initial=0)))

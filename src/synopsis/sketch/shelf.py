@@ -53,29 +53,35 @@ class Wanted(NamedTuple):
     needed: tuple[int, ...]
     positions: Integers  #: the features as an array
     all_positions: Integers  #: the needed as an array
-    frames: tuple[Integers, Integers]  #: which of the frames of a block: without stretches, and with them
-    picking: tuple[Callable[[Frames], Frames], Callable[[Frames], Frames]]  #: who takes these of all frames
+    stretched: Integers  #: which of the features are wanted with their stretches
+    stretch_days: Integers  #: and how long these are
+    frames: Integers  #: which of the frames of a block
+    picked: Callable[[Frames], Frames]  #: these of all frames
 
     @classmethod
-    def of(cls, features: Sequence[int], contexts: Contexts) -> Wanted:
-        """What these features need."""
+    def of(cls, features: Sequence[int], days: Sequence[int], contexts: Contexts) -> Wanted:
+        """What these features need, whose stretches have so many days; 0 where they are not wanted."""
         needed, all_features = contexts.needed(set(features)), len(contexts.parents)
         words = 1 + all_features
         bins, paths = [1 + each for each in features], [words, *(words + 1 + each for each in needed)]
-        stretches = [words + 1 + all_features + each for each in features]
-        frames = ([0, *bins, *paths], [0, *bins, *stretches, *paths])
+        stretched = [at for at, own in enumerate(days) if own]
+        stretches = [words + 1 + all_features + features[at] for at in stretched]
+        frames = [0, *bins, *stretches, *paths]
         return cls(
             tuple(features),
             tuple(needed),
             np.array(features, np.int64),
             np.array(needed, np.int64),
-            (np.array(frames[0]), np.array(frames[1])),
-            (itemgetter(*frames[0]), itemgetter(*frames[1])),
+            np.array(stretched, np.int64),
+            np.array([days[at] for at in stretched], np.int64),
+            np.array(frames),
+            itemgetter(*frames),
         )
 
-    def parts(self, with_stretches: int) -> tuple[int, int]:
+    @property
+    def parts(self) -> tuple[int, int]:
         """How many frames of a block are tables, and how many are words or lines."""
-        return len(self.features) * (1 + with_stretches), len(self.needed)
+        return len(self.features) + self.stretched.size, len(self.needed)
 
 
 class Decoded(NamedTuple):
@@ -94,17 +100,22 @@ class Decoded(NamedTuple):
     day_rows: Integers
     day_kept: Integers
     codes: Codes
-    stretches: Integers
     day_offset: Integers
     day: Integers
-    stretch_offset: Integers
+    stretches: Integers  #: features with stretches x FACTS x as many as there are at most
+    stretch_offset: Integers  #: the same features x one more
     stretch_shift: Floats
+    stretch_count: Integers  #: of each of these features
 
-    def strata(self, stretching: Stretching | None, even: bool) -> Strata:
+    def strata(self, wanted: Wanted, stretching: Stretching | None, even: bool) -> Strata:
         """The same as strata."""
-        found = Strata(*self[:14], stretching=stretching, even=even)
-        vars(found).update(day_offset=self.day_offset, day=self.day)
-        vars(found).update(stretch_offset=self.stretch_offset, stretch_shift=self.stretch_shift)
+        many = self.stretch_count.tolist()
+        facts = tuple(own[:, :size] for own, size in zip(self.stretches, many, strict=True))
+        lengths = tuple(wanted.stretch_days.tolist())
+        found = Strata(*self[:13], facts, lengths, stretching=stretching if lengths else None, even=even)
+        offsets = tuple(own[: size + 1] for own, size in zip(self.stretch_offset, many, strict=True))
+        shifts = tuple(own[:size] for own, size in zip(self.stretch_shift, many, strict=True))
+        vars(found).update(day_offset=self.day_offset, day=self.day, stretch_offsets=offsets, stretch_shifts=shifts)
         return found
 
 
@@ -142,17 +153,17 @@ class Shelf:
             where[1].view(np.uint64),
         )
 
-    def wanted(self, features: Sequence[int]) -> Wanted:
-        """What these features need."""
-        known, key = self._wanted, tuple(features)
+    def wanted(self, features: Sequence[int], days: Sequence[int] = ()) -> Wanted:
+        """What these features need, with stretches of so many days; 0 where they are not wanted."""
+        known, key = self._wanted, (tuple(features), tuple(days))
         if key not in known:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            known[key] = Wanted.of(key, self.contexts)
+            known[key] = Wanted.of(*key, self.contexts)
         return known[key]
 
     @cached_property
-    def _wanted(self) -> dict[tuple[int, ...], Wanted]:
+    def _wanted(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Wanted]:
         return {}
 
     @cached_property
@@ -165,27 +176,23 @@ class Shelf:
         contexts = self.contexts
         return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
-    def decoded(
-        self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
-    ) -> Decoded | None:
+    def decoded(self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int) -> Decoded | None:
         """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
 
-        Stretches come with them where these have any days. Cost: proportional to the bytes of the frames of days and
-        bins that are opened, and to the paths of the strata.
+        Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
         """
-        with_stretches = 1 if stretch_days else 0
-        places, own = (self.place_low, self.place_high), wanted.frames[with_stretches]
-        which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, own)
+        places = (self.place_low, self.place_high)
+        which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, wanted.frames)
         if not which.size:
             return None
-        pick, all_frames = wanted.picking[with_stretches], self.frames
+        picked, all_frames = wanted.picked, self.frames
         frames: list[bytes] = []
         for number in which.tolist():
-            frames += pick(all_frames[number])
+            frames += picked(all_frames[number])
         frames.append(BEHIND)
         joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
         if is_packed:
-            plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts(with_stretches)))
+            plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts))
         given: tuple[Any, ...] = (
             plain,
             joined,
@@ -204,7 +211,8 @@ class Shelf:
             wanted.positions,
             wanted.all_positions,
             *self._parents,
-            stretch_days,
+            wanted.stretched,
+            wanted.stretch_days,
         )
         fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
@@ -221,9 +229,10 @@ class Shelf:
     ) -> Strata | None:
         """The same as strata. `even` says whether their paths come at even steps of time, `stretching` how stretches
         are told, if at all."""
-        wanted, stretch_days = self.wanted(features), 0 if stretching is None else stretching.days
-        found = self.decoded(wanted, chosen, first_day, last_day, stretch_days)
-        return None if found is None else found.strata(stretching, even)
+        days = () if stretching is None else tuple(stretching.days[feature] for feature in features)
+        wanted = self.wanted(features, days)
+        found = self.decoded(wanted, chosen, first_day, last_day)
+        return None if found is None else found.strata(wanted, stretching, even)
 
 
 def _told(share: float | None) -> int:

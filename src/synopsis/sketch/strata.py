@@ -12,28 +12,28 @@ sorted by place, then period; runs follow their strata, days their runs, paths t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.sketch import stretches, tilts
+from synopsis.sketch import foretelling, stretches, tilts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.evenly import Turns, turns
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.mass import MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
-from synopsis.sketch.stretches import Lattice, Stretching
+from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
-    from synopsis.sketch import decoding, encoding
+    from synopsis.sketch import decoding
 else:
-    decoding, encoding = Later("synopsis.sketch.decoding"), Later("synopsis.sketch.encoding")
+    decoding = Later("synopsis.sketch.decoding")
 
 Flags = NDArray[np.bool_]
 
@@ -48,10 +48,6 @@ EVER = 1 << 62
 
 #: A run goes on over so many days without rows; after more, another begins.
 LONGEST_GAP = 30
-
-
-def _no_stretches() -> Integers:
-    return np.empty((0, stretches.FACTS, 0), np.int64)
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,8 @@ class Strata:
     day_rows: Integers  #: days: rows
     day_kept: Integers  #: days: paths
     codes: Codes  #: features x paths: bins, or their number where absent
-    stretches: Integers = field(default_factory=_no_stretches)  #: features x stretches.FACTS x stretches
+    stretches: tuple[Integers, ...] = ()  #: features: stretches.FACTS x stretches; () where none are kept
+    lengths: tuple[int, ...] = ()  #: features: days of their stretches
     stretching: Stretching | None = None  #: how stretches of all features are told; None where none are kept
     even: bool = False  #: whether paths come at even steps of their place's time
 
@@ -125,37 +122,21 @@ class Strata:
         return _ends(self.day_kept)[self.day_offset]
 
     @cached_property
-    def stretch_offset(self) -> Integers:
-        """Stretches + 1: where the days of each begin; none where none are kept."""
-        if self.stretching is None:
-            return np.zeros(1, np.int64)
+    def stretch_offsets(self) -> tuple[Integers, ...]:
+        """Features: where the days of each stretch begin, and where those of the last end; () where none are kept."""
         stratum = np.repeat(np.arange(len(self)), np.diff(self.day_offset))
-        return stretches.offsets(stratum, self.day_place, self.day, self.stretching.days)
+        known = {days: stretches.offsets(stratum, self.day_place, self.day, days) for days in set(self.lengths)}
+        return tuple(known[days] for days in self.lengths)
 
     @cached_property
-    def stretch_shift(self) -> Floats:
-        """Stretches: by which part of a step the lattice of each is shifted, where values vary."""
-        if self.stretching is None:
-            return np.empty(0)
-        first = self.stretch_offset[:-1]
-        turn = np.repeat(self.run_turn, self.run_days)[first]
-        return stretches.shifted(turn, self.day[first] // self.stretching.days)
-
-    @property
-    def stretch_rows(self) -> Integers:
-        """Stretches: all rows."""
-        begin = self.stretch_offset[:-1]
-        return np.add.reduceat(self.day_rows, begin) if begin.size else begin
-
-    def lattice(self, axes: Sequence[Floats]) -> Lattice:
-        """Where means and deviations of stretches may lie, given what runs over the fine bins of each feature."""
-        offset = self.stretch_offset
-        stratum = np.searchsorted(self.day_offset, offset[:-1], side="right") - 1
-        anchor, shift = np.empty((2, self.features, offset.size - 1))
-        for feature, axis in enumerate(axes):
-            level, varies = stretches.anchored(self.starts[feature], self.ends[feature], axis)
-            anchor[feature], shift[feature] = level[stratum], self.stretch_shift * varies[stratum]
-        return Lattice(self.stretch_rows, anchor, shift)
+    def stretch_shifts(self) -> tuple[Floats, ...]:
+        """Features: by which part of a step the lattice of each stretch is shifted, where values vary."""
+        turn = np.repeat(self.run_turn, self.run_days)
+        known = {
+            days: stretches.shifted(turn[offset[:-1]], self.day[offset[:-1]] // days)
+            for days, offset in zip(self.lengths, self.stretch_offsets, strict=True)
+        }
+        return tuple(known[days] for days in self.lengths)
 
     def take(self, which: slice | NDArray[np.bool_]) -> Strata:
         """Some of the strata, with their runs, days and paths."""
@@ -166,15 +147,15 @@ class Strata:
         return self._picked(np.flatnonzero(which), *found)
 
     @property
-    def _offsets(self) -> tuple[Integers, Integers, Integers, Integers]:
-        """Strata + 1: where runs, days, paths and stretches of each begin."""
-        is_kept = self.stretching is not None
-        of_stretches = (
-            np.searchsorted(self.stretch_offset, self.day_offset) if is_kept else np.zeros_like(self.run_offset)
-        )
-        return self.run_offset, self.day_offset, self.path_offset, of_stretches
+    def _offsets(self) -> tuple[Integers, ...]:
+        """Strata + 1: where runs, days, paths and stretches of every feature begin."""
+        known = {
+            days: np.searchsorted(offset, self.day_offset)
+            for days, offset in zip(self.lengths, self.stretch_offsets, strict=True)
+        }
+        return self.run_offset, self.day_offset, self.path_offset, *(known[days] for days in self.lengths)
 
-    def _picked(self, strata: Any, runs: Any, days: Any, paths: Any, stretched: Any) -> Strata:
+    def _picked(self, strata: Any, runs: Any, days: Any, paths: Any, *stretched: Any) -> Strata:
         return Strata(
             period=self.period[strata],
             starts=self.starts[:, strata],
@@ -189,7 +170,8 @@ class Strata:
             day_rows=self.day_rows[days],
             day_kept=self.day_kept[days],
             codes=self.codes[:, paths],
-            stretches=self.stretches[:, :, stretched],
+            stretches=tuple(facts[:, which] for facts, which in zip(self.stretches, stretched, strict=True)),
+            lengths=self.lengths,
             stretching=self.stretching,
             even=self.even,
         )
@@ -207,7 +189,10 @@ class Strata:
             **{name: chained(name) for name in ("period", "run_place", "run_first", "run_days", "run_turn")},
             **{name: chained(name) for name in ("day_rows", "day_kept")},
             **{name: chained(name, 1) for name in ("starts", "ends", "counts", "tilt", "codes")},
-            stretches=chained("stretches", 2),
+            stretches=tuple(
+                np.concatenate(each, axis=1) for each in zip(*(part.stretches for part in parts), strict=True)
+            ),
+            lengths=parts[0].lengths,
             stretching=parts[0].stretching,
             run_offset=_ends(np.concatenate([np.diff(part.run_offset) for part in parts])),
             even=all(part.even for part in parts),
@@ -269,7 +254,7 @@ def from_tallies(
             [part.bin_of[tallies.kept_stratum, codes] for part, codes in zip(parts, tallies.kept_codes, strict=True)]
         ),
     )
-    return made if stretching is None else _stretched(made, tallies, scales, stretching)
+    return made if stretching is None else foretelling.stretched(made, scales, stretching, tallies.stretched)
 
 
 @dataclass(frozen=True)
@@ -300,64 +285,11 @@ class Runs:
         return found
 
 
-def _stretched(strata: Strata, tallies: Tallies, scales: Scales, stretching: Stretching) -> Strata:
-    """The same strata with what is kept of their stretches; those without rows are empty."""
-    days = stretching.days
-    found = replace(strata, stretching=stretching)
-    begin = found.stretch_offset[:-1]
-    stratum = np.repeat(np.arange(len(found)), np.diff(found.day_offset))[begin]
-    key = _flat(stratum, found.day_place[begin], found.day[begin] // days, tallies, days)
-    own = _flat(tallies.stretch_stratum, tallies.stretch_place, tallies.stretch, tallies, days)
-    sums = np.zeros((found.features, stretches.FACTS, begin.size), np.int64)
-    sums[:, :, np.searchsorted(key, own)] = tallies.stretch_sums
-    axes = stretches.running(scales, stretching)
-    return replace(found, stretches=found.lattice(axes).facts(sums, foretold(found, axes)))
-
-
-def restretched(strata: Strata, others: Strata, scales: Scales, stretching: Stretching) -> Strata:
-    """The same strata with stretches as `others` have them, which differ in their paths alone."""
-    axes = stretches.running(scales, stretching)
-    lattice = others.lattice(axes)
-    count, mean, deviation = np.moveaxis(lattice.read(others.stretches, foretold(others, axes)), 1, 0)
-    sums = np.stack((count, count * mean, count * (mean * mean + deviation * deviation)), axis=1)
-    return replace(strata, stretches=lattice.facts(sums, foretold(strata, axes)))
-
-
-def foretold(strata: Strata, axes: Sequence[Floats]) -> Floats:
-    """What paths foretell of stretches: features x (rows without a value, mean, deviation) x stretches, in levels.
-
-    Given what runs over the fine bins of each feature.
-    A stretch is thought to have a little more than its paths, as those of its stratum are, but to be still where all of
-    its paths are. Cost: a pass over the paths for a feature.
-    """
-    offset, rows = strata.stretch_offset, strata.stretch_rows
-    size, paths = offset.size - 1, np.diff(strata.path_offset)
-    of_stretch = np.searchsorted(strata.day_offset, offset[:-1], side="right") - 1
-    kept = np.add.reduceat(strata.day_kept, offset[:-1]) if size else offset[:-1]
-    kept = kept + stretches.SEEN * (paths > 0)[of_stretch]
-    found = np.empty((strata.features, stretches.FACTS, size))
-    for feature, axis in enumerate(axes):
-        begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
-        in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
-        sums = np.zeros((stretches.FACTS, size + len(strata)))  # of paths with a value: how many, levels and squares
-        encoding.told(strata.codes[feature], strata.day_offset, offset, strata.day_kept, in_bin, sums)
-        (held, level, square), usual = sums[:, :size], sums[:, size:]
-        seen = stretches.SEEN * (usual[0] / np.maximum(paths, 1))[of_stretch]
-        more = stretches.USUAL * (usual / np.maximum(usual[0], 1.0))[:, of_stretch]
-        absent = np.where(kept > 0.0, 1.0 - (held + seen) / np.maximum(kept, 1e-300), 0.0) * rows
-        values = np.maximum(held + more[0], 1e-300)
-        is_still = (held > 0.0) & (square < stretches.CONSTANT * held)
-        mean, square = (level + more[1]) / values, (square + more[2]) / values
-        deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
-        found[feature] = absent, mean, np.where(is_still, stretches.STILL, deviation)
-    return found
-
-
-def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies, days: int = 1) -> Integers:
-    """Stratum, place and day as one number, in the order of the three; or of so many days, counted by these."""
+def _flat(stratum: Integers, place: Integers, day: Integers, tallies: Tallies) -> Integers:
+    """Stratum, place and day as one number, in the order of the three."""
     low, high = (int(tallies.day.min()), int(tallies.day.max())) if tallies.day.size else (0, 0)
     places = int(tallies.day_place.max()) + 1 if tallies.day_place.size else 1
-    return np.asarray((stratum * places + place) * (high // days - low // days + 1) + (day - low // days))
+    return np.asarray((stratum * places + place) * (high - low + 1) + (day - low))
 
 
 def bin_codes(strata: Strata, position: int) -> tuple[Integers, Integers]:

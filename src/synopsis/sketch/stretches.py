@@ -2,7 +2,8 @@
 
 Paths tell what rows are like, and exact counts of a stratum how lucky they are; but a stratum may last for years. A
 stretch is a few days of one place, of which all rows are summed up. Whole stretches need no paths then, and those that
-a scope cuts have a total that their parts must add up to.
+a scope cuts have a total that their parts must add up to. How many days they have differs from feature to feature: few
+rows make the squares of rain, and paths hardly tell which days have them.
 
 What is kept is rounded: a mean of n values to steps of their usual deviation over the root of n. So a sum of many
 stretches is off by as much as if every row were off by a thirtieth of a deviation, each to a side of its own. And it is
@@ -14,7 +15,7 @@ come out the same in whatever order rows, tasks and machines are taken.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -28,8 +29,9 @@ from synopsis.sketch.scales import ABSENT, Codes, Scales
 
 Levels = NDArray[np.int32]
 
-#: Lengths that a planner may choose from, in days, shortest first.
+#: Lengths that a planner may choose from for all features, in days, shortest first; and such as some may have.
 LENGTHS: Final = (5, 7, 10, 15, 20, 30, 45, 60, 90)
+SHORT: Final = (1, 2, 3)
 
 #: Steps in which means and deviations of n values are kept, in usual deviations over the root of n.
 STEP: Final = 0.1
@@ -68,15 +70,15 @@ PLANES: Final = (4, 3, 3)
 
 @dataclass(frozen=True)
 class Stretching:
-    """How long stretches are, and in which units of each feature they are told."""
+    """How long stretches of each feature are, and in which units they are told."""
 
-    days: int
+    days: tuple[int, ...]  #: features
     centre: tuple[float, ...]  #: features: the value that is there most often, or else somewhere among the values
     unit: tuple[float, ...]  #: features: the usual deviation
 
     @classmethod
     def of(cls, scales: Scales, days: int) -> Stretching:
-        """Units as scales know them."""
+        """Units as scales know them, and so many days for all features."""
         centre, unit = [], []
         for feature in range(len(scales.quantizers)):
             mass, mean = scales.masses[feature].astype(np.float64), _means(scales, feature)
@@ -89,7 +91,12 @@ class Stretching:
                 middle = float(mean[most])
             centre.append(middle if np.isfinite(middle) else 0.0)
             unit.append(float(np.sqrt(square)) if is_usable else 1.0)
-        return cls(days, tuple(centre), tuple(unit))
+        return cls((days,) * len(centre), tuple(centre), tuple(unit))
+
+    @property
+    def lengths(self) -> Mapping[int, tuple[int, ...]]:
+        """By length, shortest first: the features that have it."""
+        return {each: tuple(np.flatnonzero(np.equal(self.days, each)).tolist()) for each in sorted(set(self.days))}
 
     def levels_of_ticks(self, scales: Scales) -> list[Levels]:
         """Features: the level of every tick."""
@@ -115,31 +122,95 @@ class Stretching:
 
     def of_features(self, which: Sequence[int]) -> Stretching:
         """Those of some features, in this order."""
-        return Stretching(self.days, *(tuple(each[at] for at in which) for each in (self.centre, self.unit)))
+        days = tuple(self.days[at] for at in which)
+        return Stretching(days, *(tuple(each[at] for at in which) for each in (self.centre, self.unit)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"days": self.days, "centre": list(self.centre), "unit": list(self.unit)}
+        return {"days": list(self.days), "centre": list(self.centre), "unit": list(self.unit)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Stretching:
         """What `to_dict` gave."""
-        return cls(int(plain["days"]), *(tuple(map(float, plain[name])) for name in ("centre", "unit")))
+        days = tuple(int(each) for each in plain["days"])
+        return cls(days, *(tuple(map(float, plain[name])) for name in ("centre", "unit")))
 
 
-def summed(levels: Levels, stretch: Integers, stretches: int) -> Integers:
-    """Features x (values, sum, sum of squares) x stretches, of rows that each lie in a stretch.
+@dataclass(frozen=True)
+class StretchSums:
+    """What the rows of stretches of one length add up to, of the features that have it, by stratum, place and time."""
+
+    days: int
+    features: tuple[int, ...]
+    stratum: Integers  #: stretches
+    place: Integers
+    number: Integers  #: in time
+    sums: Integers  #: features x (values, sum, sum of squares) x stretches, of levels
+
+    @classmethod
+    def of_days(
+        cls, stretching: Stretching, stratum: Integers, place: Integers, day: Integers, sums: Integers
+    ) -> tuple[StretchSums, ...]:
+        """Those of every length, given the sums of days, features x days x FACTS, by stratum, place and day.
+
+        Cost: proportional to the days.
+        """
+        found = []
+        for days, features in stretching.lengths.items():
+            begins = _begins(stratum, place, day // days)
+            own = np.empty((len(features), 0, FACTS), np.int64)
+            if begins.size:
+                own = np.add.reduceat(sums[list(features)], begins, axis=1)
+            keys = stratum[begins], place[begins], day[begins] // days
+            found.append(cls(days, features, *keys, np.ascontiguousarray(own.transpose(0, 2, 1))))
+        return tuple(found)
+
+    @classmethod
+    def joined(cls, parts: Sequence[StretchSums]) -> StretchSums:
+        """All of them added up; strata and places have the same numbers in all."""
+        stratum, place, number = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("stratum", "place", "number")
+        )
+        order = np.lexsort((number, place, stratum))
+        stratum, place, number = stratum[order], place[order], number[order]
+        begins = _begins(stratum, place, number)
+        sums = np.concatenate([part.sums for part in parts], axis=2)[:, :, order]
+        own = np.add.reduceat(sums, begins, axis=2) if begins.size else sums
+        return cls(parts[0].days, parts[0].features, stratum[begins], place[begins], number[begins], own)
+
+    def moved(self, stratum: Integers, place: Integers) -> StretchSums:
+        """The same with other numbers of strata and places, in the order of these."""
+        stratum, place = stratum[self.stratum], place[self.place]
+        order = np.lexsort((self.number, place, stratum))
+        return replace(
+            self, stratum=stratum[order], place=place[order], number=self.number[order], sums=self.sums[:, :, order]
+        )
+
+    def take(self, which: NDArray[np.intp]) -> StretchSums:
+        """Some of them."""
+        keys = self.stratum[which], self.place[which], self.number[which]
+        return StretchSums(self.days, self.features, *keys, self.sums[:, :, which])
+
+
+def _begins(*keys: Integers) -> Integers:
+    """Where one of several keys changes, and at first."""
+    changes = [each[1:] != each[:-1] for each in keys]
+    return np.flatnonzero(np.append(True, np.logical_or.reduce(changes))) if keys[0].size else np.empty(0, np.int64)
+
+
+def summed(levels: Levels, day: Integers, days: int) -> Integers:
+    """Features x days x (values, sum, sum of squares), of rows that each lie in a day.
 
     Cost: three passes over the rows for a feature.
     """
-    found = np.empty((len(levels), FACTS, stretches), np.int64)
+    found = np.empty((len(levels), days, FACTS), np.int64)
     for own, sums in zip(levels, found, strict=True):
         present = own != ABSENT_LEVEL
-        where, level = (stretch, own) if present.all() else (stretch[present], own[present])
+        where, level = (day, own) if present.all() else (day[present], own[present])
         value = level.astype(np.float64)
-        sums[0] = np.bincount(where, minlength=stretches)
-        sums[1] = np.bincount(where, value, stretches)  # whole numbers up to 2 to the power of 53
-        sums[2] = np.bincount(where, value * value, stretches)
+        sums[:, 0] = np.bincount(where, minlength=days)
+        sums[:, 1] = np.bincount(where, value, days)  # whole numbers up to 2 to the power of 53
+        sums[:, 2] = np.bincount(where, value * value, days)
     return found
 
 
@@ -167,42 +238,39 @@ def running(scales: Scales, stretching: Stretching) -> list[Floats]:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Where means and deviations of stretches may lie once they are rounded: it hangs on place and time alone.
+    """Where means and deviations of a feature may lie once they are rounded: it hangs on place and time alone.
 
     So stretches stay what they are, bit by bit, when paths are thinned and when rows come in other stretches, whatever
     becomes of bins and scales; only what paths foretell of them changes.
     """
 
     rows: Integers  #: stretches
-    anchor: Floats  #: features x stretches: 0, or the level of values that do not vary in all of a stratum
-    shift: Floats  #: features x stretches: by which part of a step, from -0.5 to 0.5, the lattice is shifted
+    anchor: Floats  #: stretches: 0, or the level of values that do not vary in all of a stratum
+    shift: Floats  #: stretches: by which part of a step, from -0.5 to 0.5, the lattice is shifted
 
     def facts(self, sums: Floats | Integers, foretold: Floats) -> Integers:
-        """What is kept of stretches with these sums: features x FACTS x stretches.
+        """What is kept of stretches with these sums: FACTS x stretches.
 
         A stretch without values has nothing to tell but their number; a single value does not deviate.
         """
-        count = sums[:, 0].astype(np.float64)
+        count = sums[0].astype(np.float64)
         some = np.maximum(count, 1.0)
-        mean = sums[:, 1] / some
-        deviation = np.sqrt(np.maximum(sums[:, 2] / some - mean * mean, 0.0))
-        is_still = (sums[:, 1] == 0) & (sums[:, 2] == 0)
-        absent = (self.rows - count) - np.rint(foretold[:, 0])
-        expected = self._steps(count, foretold[:, 1], foretold[:, 2])
+        mean = sums[1] / some
+        deviation = np.sqrt(np.maximum(sums[2] / some - mean * mean, 0.0))
+        is_still = (sums[1] == 0) & (sums[2] == 0)
+        absent = (self.rows - count) - np.rint(foretold[0])
+        expected = self._steps(count, foretold[1], foretold[2])
         steps = self._steps(count, mean, np.where(is_still, STILL, deviation)) - expected
         steps[0][is_still] = 0.0
-        return np.stack((absent, *np.where(count > 0.0, steps, 0.0)), axis=1).astype(np.int64)
+        return np.stack((absent, *np.where(count > 0.0, steps, 0.0))).astype(np.int64)
 
     def read(self, facts: Integers, foretold: Floats) -> Floats:
-        """What facts say: features x (values, mean, deviation) x stretches, the latter in levels."""
-        count = np.clip(self.rows - (facts[:, 0] + np.rint(foretold[:, 0])), 0.0, self.rows)
-        steps = np.stack((facts[:, 1], facts[:, 2])) + self._steps(count, foretold[:, 1], foretold[:, 2])
+        """What facts say: (values, mean, deviation) x stretches, the latter in levels."""
+        count = np.clip(self.rows - (facts[0] + np.rint(foretold[0])), 0.0, self.rows)
+        steps = facts[1:] + self._steps(count, foretold[1], foretold[2])
         moves = steps[1] > STILL
-        beyond = (steps - self.shift) * _step(count)
-        return np.stack(
-            (count, np.where(moves, self.anchor + beyond[0], 0.0), np.where(moves, np.maximum(beyond[1], 0.0), 0.0)),
-            axis=1,
-        )
+        mean, deviation = (steps - self.shift) * _step(count)
+        return np.stack((count, np.where(moves, self.anchor + mean, 0.0), np.where(moves, np.maximum(deviation, 0), 0)))
 
     def _steps(self, count: Floats, mean: Floats, deviation: Floats) -> Floats:
         """Whole steps up to means and deviations of so many values; STILL up to a deviation that is."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.sketch import blocks, joining
+from synopsis.sketch import blocks, foretelling, joining
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
@@ -25,7 +25,7 @@ from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
-from synopsis.sketch.strata import Strata, restretched
+from synopsis.sketch.strata import Strata
 from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, distinct_places, groups, numbered
 
@@ -88,11 +88,6 @@ class PathLayout:
     def pace(self) -> float:
         """The share of a day from a row of a place to the next; 0 where any number of rows may share an instant."""
         return self.slot_us / DAY_US if self.regular else 0.0
-
-    @property
-    def stretch_days(self) -> int:
-        """Days of a stretch; 0 where none are kept."""
-        return 0 if self.stretching is None else self.stretching.days
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -354,7 +349,7 @@ class Summary:
             even = Evenly(*self._where, block.share * share)
         found = thinned(strata, share, even)
         if stretching is not None:
-            found = restretched(found, strata, self.scales, stretching)
+            found = foretelling.restretched(found, strata, self.scales, stretching)
         return blocks.closed(found, self.contexts, even)
 
     def rebinned(self, bins: int) -> Summary:
@@ -375,11 +370,14 @@ class Summary:
         return replace(self, scales=scales, blocks=closed)
 
     def lengthened(self) -> Summary:
-        """The summary with stretches of twice the days, or without any. Cost: proportional to all of it."""
+        """The summary with stretches of twice the days, as far as these may be so long, or else without any.
+
+        Cost: proportional to all of it.
+        """
         stretching = self.layout.stretching
         if stretching is not None:
-            days = 2 * stretching.days
-            stretching = replace(stretching, days=days) if days <= _MOST_DAYS else None
+            days = tuple(2 * each if 2 * each <= _MOST_DAYS else each for each in stretching.days)
+            stretching = replace(stretching, days=days) if days != stretching.days else None
         everything, even = range(len(self.scales.quantizers)), self.layout.evenly(*self._where)
         opened = (self.opened_block(block, everything) for block in self.blocks)
         longer = (joining.lengthened(strata, self.scales, stretching) for strata in opened)

@@ -17,7 +17,7 @@ from synopsis.grid import geohash
 from synopsis.sketch import stretches
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.stretches import Levels
+from synopsis.sketch.stretches import Levels, Stretching, StretchSums
 
 DAY_US = 86_400_000_000
 
@@ -57,11 +57,7 @@ class Tallies:
     kept_place: Integers
     kept_us: Integers  #: local time
     kept_codes: Codes  #: features x kept rows
-    stretch_days: int  #: days of a stretch; 0 where none are kept
-    stretch_stratum: Integers  #: stretches in which places have rows, by stratum, place and time
-    stretch_place: Integers
-    stretch: Integers
-    stretch_sums: Integers  #: features x (values, sum, sum of squares) x stretches, of levels
+    stretched: tuple[StretchSums, ...]  #: of every length that features have; none where none are kept
 
     @classmethod
     def of(
@@ -75,7 +71,7 @@ class Tallies:
         region_bits: int | None = None,
         timed: bool = True,
         levels: Levels | None = None,
-        stretch_days: int = 0,
+        stretching: Stretching | None = None,
     ) -> Tallies:
         """The tallies of rows in any order, with stretches where levels are given, features x rows.
 
@@ -91,13 +87,11 @@ class Tallies:
                 for codes in fine
             ]
         )
-        stretch_key, stretch_sums = (
-            (day_key[0][:0], day_key[1][:0]),
-            np.empty((len(fine), stretches.FACTS, 0), np.int64),
-        )
-        if levels is not None and stretch_days:
-            stretch_key, number = numbered(day_key[0], day_key[1] // stretch_days)
-            stretch_sums = stretches.summed(levels, number[at], len(stretch_key[0]))
+        day_stratum, day_place = run_key[0][day_key[0]], run_key[1][day_key[0]]
+        stretched: tuple[StretchSums, ...] = ()
+        if levels is not None and stretching is not None:
+            day_sums = stretches.summed(levels, at, len(day_key[0]))
+            stretched = StretchSums.of_days(stretching, day_stratum, day_place, day_key[1], day_sums)
         order = np.flatnonzero(kept)
         order = order[in_order(run[order], local_us[order], fine[:, order], timed)]
         return cls(
@@ -107,19 +101,15 @@ class Tallies:
             lon,
             *stratum_key,
             mass.reshape(len(fine), -1, SYMBOLS),
-            run_key[0][day_key[0]],
-            run_key[1][day_key[0]],
+            day_stratum,
+            day_place,
             day_key[1],
             np.bincount(at, minlength=len(day_key[0])),
             stratum[order],
             place[order],
             local_us[order],
             fine[:, order],
-            0 if levels is None else stretch_days,
-            run_key[0][stretch_key[0]],
-            run_key[1][stretch_key[0]],
-            stretch_key[1],
-            stretch_sums,
+            stretched,
         )
 
     @classmethod
@@ -151,12 +141,11 @@ class Tallies:
         run_key, run = numbered(strata("day_stratum"), places("day_place"))
         day_key, at = numbered(run, chained("day"))
         rows = np.bincount(at, chained("day_rows"), len(day_key[0])).astype(np.int64)
-        own_key, own = numbered(strata("stretch_stratum"), places("stretch_place"))
-        stretch_key, at = numbered(own, chained("stretch"))
-        stretch_sums = np.zeros((len(mass), stretches.FACTS, len(stretch_key[0])), np.int64)
-        ends = np.cumsum([0, *(part.stretch.size for part in parts)])
-        for part, start in zip(parts, ends, strict=False):  # stretches of one part are all different
-            stretch_sums[:, :, at[start : start + part.stretch.size]] += part.stretch_sums
+        parts_of = zip(parts, before, sizes, strict=False)
+        moved = [
+            [each.moved(stratum_of[stratum:], place_of[place:]) for each in part.stretched]
+            for part, stratum, place in parts_of
+        ]
         kept, kept_place, kept_us = strata("kept_stratum"), places("kept_place"), chained("kept_us")
         codes = np.concatenate([part.kept_codes for part in parts], axis=1)
         order = in_order(numbered(kept, kept_place)[1], kept_us, codes, timed)
@@ -175,11 +164,7 @@ class Tallies:
             kept_place[order],
             kept_us[order],
             codes[:, order],
-            max(part.stretch_days for part in parts),
-            own_key[0][stretch_key[0]],
-            own_key[1][stretch_key[0]],
-            stretch_key[1],
-            stretch_sums,
+            tuple(StretchSums.joined(each) for each in zip(*moved, strict=True)),
         )
 
     def parted(self, part: Integers) -> Iterator[tuple[int, Tallies]]:
@@ -194,9 +179,10 @@ class Tallies:
         strata, stratum_number = _parted(of_stratum, names.size)
         days, _ = _parted(part[self.day_place], names.size)
         rows, _ = _parted(part[self.kept_place], names.size)
-        stretched, _ = _parted(part[self.stretch_place], names.size)
-        each = zip(names.tolist(), places, strata, days, rows, stretched, strict=True)
-        for name, here, own, day, row, stretch in each:
+        stretched = [_parted(part[each.place], names.size)[0] for each in self.stretched]
+        each = zip(names.tolist(), places, strata, days, rows, strict=True)
+        for at, (name, here, own, day, row) in enumerate(each):
+            of_lengths = zip(self.stretched, stretched, strict=True)
             yield (
                 name,
                 Tallies(
@@ -215,11 +201,7 @@ class Tallies:
                     place_number[self.kept_place[row]],
                     self.kept_us[row],
                     self.kept_codes[:, row],
-                    self.stretch_days,
-                    stratum_number[self.stretch_stratum[stretch]],
-                    place_number[self.stretch_place[stretch]],
-                    self.stretch[stretch],
-                    self.stretch_sums[:, :, stretch],
+                    tuple(length.take(which[at]).moved(stratum_number, place_number) for length, which in of_lengths),
                 ),
             )
 

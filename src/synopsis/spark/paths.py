@@ -409,8 +409,6 @@ def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
     day_place, kept_place = rank[tallies.day_place], rank[tallies.kept_place]
     days = np.lexsort((tallies.day, day_place, day_stratum))
     rows = np.lexsort((kept_place, kept_stratum))  # stable: rows of a place stay in their order
-    stretch_stratum, stretch_place = new[tallies.stretch_stratum], rank[tallies.stretch_place]
-    stretched = np.lexsort((tallies.stretch, stretch_place, stretch_stratum))
     return replace(
         tallies,
         latitude=tallies.latitude[order],
@@ -426,8 +424,5 @@ def _renumbered(tallies: Tallies, order: np.ndarray[Any, Any]) -> Tallies:
         kept_place=kept_place[rows],
         kept_us=tallies.kept_us[rows],
         kept_codes=tallies.kept_codes[:, rows],
-        stretch_stratum=stretch_stratum[stretched],
-        stretch_place=stretch_place[stretched],
-        stretch=tallies.stretch[stretched],
-        stretch_sums=tallies.stretch_sums[:, :, stretched],
+        stretched=tuple(each.moved(new, rank) for each in tallies.stretched),
     )
