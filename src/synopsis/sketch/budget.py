@@ -45,6 +45,10 @@ _PLACE_BITS = 50
 #: Questions with conditions for one without, where all features are present: stretches serve these, paths both.
 _CONDITIONS = 3.0
 
+#: Statistics that stretches serve where there is no condition: means, sums and deviations. Quantiles are told by paths,
+#: and so are correlations, where rows have two features.
+_STRETCHED = 3.0
+
 #: Days of a stretch that would tell of a place as much as bins of its own do: a season.
 _SEASON = 180.0
 
@@ -117,7 +121,8 @@ class Cost:
         questions, and those with conditions by how often rows have two features at once, without which there is little
         to be asked. Of that length as many features have shorter ones as are off by much without (`lengths`).
         """
-        weight = 1.0 / (1.0 + _CONDITIONS * _together(probe))
+        together = _together(probe)
+        weight, power = 1.0 / (1.0 + _CONDITIONS * together), 2.0 * _STRETCHED / (_STRETCHED + 1.0 + together)
         number = {days: _stretches_of(probe, days) for days in stretches.LENGTHS}
         least = self._in_stretches(probe, (_MEASURED,) * len(probe.fine), self.affordable(memory))
 
@@ -133,12 +138,16 @@ class Cost:
         off = {days: cut.off(days) for days in shorter}
         more = {days: cut.moving(days) / np.maximum(cut.moving(best), 1) for days in shorter}
         bytes_of = {days: size * number[best] * more[days] ** GROWTH for days in shorter}
-        lengths = dealt(best, off, bytes_of, lambda part, given: loss(best * part, self._with(np.array([given]))))
+
+        def loss_of(part: float, stretches_bytes: float) -> float:
+            return loss(best * part**power, self._with(np.array([stretches_bytes])))
+
+        lengths = dealt(best, off, bytes_of, loss_of)
         found = self._in_stretches(probe, lengths, kept)
         # Bins that places share tell nothing of one of them.
         without = _SEASON if self.layout.region_bits is None else max(float(np.ptp(probe.local_us) / DAY_US), _SEASON)
         part = share_off(off, lengths, best)
-        return found if loss(best * part, found) < loss(without, self) else self
+        return found if loss(best * part**power, found) < loss(without, self) else self
 
     def _with(self, of_stretches: Floats) -> Cost:
         return replace(self, of_stretches=tuple(of_stretches.tolist()))
