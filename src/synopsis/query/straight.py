@@ -68,6 +68,7 @@ class Route(NamedTuple):
     demands: Demands
     fine_bins: tuple[Any, ...]
     unmet: bool  #: whether meetings may know better how many rows there are
+    in_scope_only: bool  #: whether no path tells anything but those in scope
 
 
 #: Routes by sketch; they go with it.
@@ -123,6 +124,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     # Stretches tell nothing of rows that fulfil a condition.
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None
     position = {each: at for at, each in enumerate(topic.statistics)}
+    known = clause_of(same, clause, topic.feature, topic.other)
     return Route(
         tuple((name, position[each], each.function == "count") for name, each in columns),
         topic,
@@ -132,12 +134,14 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
         (-EVER if begin is None else begin, EVER if end is None else end),
         0 if stretching is None else stretching.days,
         not any(summary.scales.is_widened(feature) for feature in wanted.features),
-        clause_of(same, clause, topic.feature, topic.other),
+        known,
         axes_of(same),
         levels_of(same, stretching),
         demands_of(clause, topic.feature),
         fine_bins(same),
         part.condition != EVERYTHING,
+        # Counts of bins, which tell how lucky paths in scope are, know nothing of several features at once.
+        known[0] == told.OTHER,
     )
 
 
@@ -145,7 +149,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
     """The answer that a route leads to."""
     shelf, topic = summary.shelf, route.topic
     chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
-    strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days)
+    strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days, route.in_scope_only)
     if strata is None:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
     starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
@@ -167,13 +171,11 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         return None
     exact = (starts, ends, counts, features, stratum, total, inside, cut, *route.fine_bins)
     all_rows, facts, sides = arrangements.selected(*route.demands, *exact)
-    if not facts.size:
-        return None
     numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
     if route.unmet:
         for _, at, is_whole in route.columns:
-            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW:  # meetings may yet deny them
-                return None
+            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW and int(numbers[at, 2]) > 0:
+                return None  # meetings may yet deny them
     return Answer(partial(_columns, route.columns, numbers, promised))
 
 

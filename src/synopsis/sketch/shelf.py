@@ -42,6 +42,9 @@ Frames = tuple[bytes, ...]
 #: Choices of features that are remembered, a kilobyte each.
 _REMEMBERED: Final = 64
 
+#: Tables of ranks are kept where they take no more than this part of the frames; else each question makes its own.
+_TABLES: Final = 0.2
+
 #: What is plain where nothing is packed.
 _NOTHING: Final = np.empty(0, np.uint8)
 
@@ -156,7 +159,11 @@ class Shelf:
 
     @cached_property
     def _odds(self) -> tuple[Any, ...]:
-        return self.contexts.odds.shares, self.contexts.odds.bits
+        """Shares of ranks, and the tables made of them, where these are small beside the frames."""
+        shares, bits = self.contexts.odds.shares, self.contexts.odds.bits
+        features, before, _ = shares.shape
+        is_kept = features * before << bits <= _TABLES * self.sizes.sum()
+        return shares, bits, *decoding.ranks_of(shares, np.arange(features if is_kept else 0), bits)
 
     @cached_property
     def _parents(self) -> tuple[Any, ...]:
@@ -165,12 +172,19 @@ class Shelf:
         return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
     def decoded(
-        self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int, stretch_days: int = 0
+        self,
+        wanted: Wanted,
+        chosen: NDArray[np.bool_],
+        first_day: int,
+        last_day: int,
+        stretch_days: int = 0,
+        in_scope_only: bool = False,
     ) -> Decoded | None:
         """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
 
-        Stretches come with them where these have any days. Cost: proportional to the bytes of the frames of days and
-        bins that are opened, and to the paths of the strata.
+        Stretches come with them where these have any days. With `in_scope_only` paths behind the last in scope are not
+        read. Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the
+        strata.
         """
         with_stretches = 1 if stretch_days else 0
         places, own = (self.place_low, self.place_high), wanted.frames[with_stretches]
@@ -204,6 +218,7 @@ class Shelf:
             wanted.all_positions,
             *self._parents,
             stretch_days,
+            in_scope_only,
         )
         fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
