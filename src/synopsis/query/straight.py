@@ -21,13 +21,13 @@ from synopsis.query.answer import Answer, Column
 from synopsis.query.binding import Plan, Statistic, plan
 from synopsis.query.histograms import fine_bins
 from synopsis.query.meetings import FEW
-from synopsis.query.opened import days_of, held, places_of
+from synopsis.query.opened import Places, days_of, held, places_of
 from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
+from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
 from synopsis.query.sampled import NONE, NOWHERE, Same
-from synopsis.query.scoping import Scope
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
 from synopsis.query.thresholds import thresholds
@@ -56,15 +56,14 @@ class Route(NamedTuple):
 
     columns: tuple[tuple[str, int, bool], ...]  #: name, which statistic of the topic, and whether it is whole rows
     topic: Topic
-    scope: Scope
+    where: tuple[Places, tuple[str, ...] | None, tuple[Region, ...]]  #: which places are in scope
     wanted: Wanted
     days: tuple[int, int]  #: the first and the last with an instant in scope
     span_us: tuple[int, int]
     stretch_days: int  #: 0 where stretches tell nothing of what is asked
-    likely: bool  #: whether paths are a ground for intervals at 95%
-    clause: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
-    axes: tuple[Any, ...]
-    levels: tuple[Any, ...]
+    told: tuple[Any, ...]  #: statistics, clause, mass axes and features, in the order in which `told` takes them
+    rhythm: tuple[Any, ...]  #: whether paths come at even steps of time, and at which pace rows do
+    levels: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
     demands: Demands
     fine_bins: tuple[Any, ...]
     unmet: bool  #: whether meetings may know better how many rows there are
@@ -125,17 +124,18 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     stretching = summary.layout.stretching if part.condition == EVERYTHING else None
     position = {each: at for at, each in enumerate(topic.statistics)}
     known = clause_of(same, clause, topic.feature, topic.other)
+    # Of features that are widened paths are no ground for intervals at 95%.
+    likely = not any(summary.scales.is_widened(feature) for feature in wanted.features)
     return Route(
         tuple((name, position[each], each.function == "count") for name, each in columns),
         topic,
-        part.scope,
+        (places_of(summary), part.scope.prefixes, part.scope.shapes),
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
         0 if stretching is None else stretching.days,
-        not any(summary.scales.is_widened(feature) for feature in wanted.features),
-        known,
-        axes_of(same),
+        (topic.wanted, topic.shares, likely, *known, *axes_of(same), wanted.positions),
+        (summary.layout.even, summary.layout.pace),
         levels_of(same, stretching),
         demands_of(clause, topic.feature),
         fine_bins(same),
@@ -147,29 +147,29 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
 
 def _followed(route: Route, summary: Summary) -> Answer | None:
     """The answer that a route leads to."""
-    shelf, topic = summary.shelf, route.topic
-    chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
-    strata = shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days, route.in_scope_only)
+    topic, chosen = route.topic, held(*route.where)
+    strata = summary.shelf.decoded(route.wanted, chosen, *route.days, route.stretch_days, route.in_scope_only)
     if strata is None:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
-    starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
-    of_days = (strata.day_offset, strata.day_rows, strata.day_kept)
+    (
+        _, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days,
+        day_rows, day_kept, codes, stretches, day_offset, ordinal, stretch_offset,
+    ) = strata  # fmt: skip
     slots, rows, offset, (in_scope, days_cut), day, share, whole_scope, place = weighing.all_in_scope(
-        strata.run_offset, strata.run_place, strata.run_first, strata.run_days, *of_days, chosen, *route.span_us
+        run_offset, run_place, run_first, run_days, day_offset, day_rows, day_kept, chosen, *route.span_us
     )
     stratum, total, kept, inside, cut, begin, end = slots
     given: tuple[Any, ...] = (
-        *(topic.wanted, topic.shares, route.likely, *route.clause, *route.axes),
-        *(features, starts, ends, strata.tilt, counts, strata.codes),
-        *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
+        *(*route.told, starts, ends, tilt, counts, codes),
+        *(ordinal, day_offset, day_rows, day_kept, place, *route.rhythm),
         *(day, share, whole_scope, NONE, NOWHERE),
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(strata.stretches, strata.stretch_offset, *route.levels),
+        *(stretches, stretch_offset, *route.levels),
     )
     is_heard, found = told.tell(*given)
     if not is_heard:
         return None
-    exact = (starts, ends, counts, features, stratum, total, inside, cut, *route.fine_bins)
+    exact = (starts, ends, counts, route.wanted.positions, stratum, total, inside, cut, *route.fine_bins)
     all_rows, facts, sides = arrangements.selected(*route.demands, *exact)
     numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
     if route.unmet:

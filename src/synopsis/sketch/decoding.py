@@ -527,7 +527,7 @@ def _one(
     number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
     first_0, found_0 = Unsigned(table[row]), found[row]
     before_0 = first_0
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
 
@@ -566,7 +566,7 @@ def _four(
     before_1 = first_1
     before_2 = first_2
     before_3 = first_3
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
         rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
@@ -621,7 +621,7 @@ def _six(
     before_3 = first_3
     before_4 = first_4
     before_5 = first_5
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
         rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
@@ -857,7 +857,8 @@ def decoded(
     if not is_kept:
         rank_of, share_of = ranks_of(shares, needed, bits)
     tables_of = (rank_of, share_of, Unsigned(shares.shape[2] - 1), Unsigned(bits))
-    at, length, table = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
+    at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
+    table = np.empty(needed.size, np.int64)
     for row in range(needed.size):
         table[row] = before * (needed[row] if is_kept else row)
     apart = np.empty(features.size, np.int64)

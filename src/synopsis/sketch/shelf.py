@@ -158,12 +158,16 @@ class Shelf:
         return {}
 
     @cached_property
-    def _odds(self) -> tuple[Any, ...]:
-        """Shares of ranks, and the tables made of them, where these are small beside the frames."""
+    def _known(self) -> tuple[Any, ...]:
+        """What machine code is told of all blocks: shares of ranks, and the tables made of them, where these are small
+        beside the frames; then what is known of each block, and of places.
+        """
         shares, bits = self.contexts.odds.shares, self.contexts.odds.bits
         features, before, _ = shares.shape
         is_kept = features * before << bits <= _TABLES * self.sizes.sum()
-        return shares, bits, *decoding.ranks_of(shares, np.arange(features if is_kept else 0), bits)
+        tables = decoding.ranks_of(shares, np.arange(features if is_kept else 0), bits)
+        blocks = (self.place_low, self.weekly, self.told, self.below, self.latitude, self.longitude)
+        return shares, bits, *tables, *blocks
 
     @cached_property
     def _parents(self) -> tuple[Any, ...]:
@@ -204,13 +208,7 @@ class Shelf:
             joined,
             sizes,
             which,
-            *self._odds,
-            self.place_low,
-            self.weekly,
-            self.told,
-            self.below,
-            self.latitude,
-            self.longitude,
+            *self._known,
             chosen,
             first_day,
             last_day,
