@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from synopsis.sketch import blocks
+from synopsis.sketch import blocks, shelf
 from synopsis.sketch.columns import is_columns
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.scales import Scales
@@ -57,6 +57,7 @@ def test_strata_in_scope_are_those_of_opening_block_by_block(
     monkeypatch.setattr(blocks, "_QUICKER", quicker)  # frames of ranks in all blocks, in some, streams in all
     monkeypatch.setattr(blocks, "_PLAINLY_LESS", min(quicker, blocks._PLAINLY_LESS))
     monkeypatch.setattr(blocks, "_SPARE", np.inf if quicker > 1.02 else quicker / 100)
+    monkeypatch.setattr(shelf, "_TABLES", 0.0 if seed % 2 else np.inf)  # made for every question, or kept
     packed, contexts = world(seed, bins)
     if quicker != 1.02:
         assert all(bool(block.paths[0]) == (quicker > 1.0) for block in packed)
@@ -92,6 +93,28 @@ def test_what_is_too_long_for_columns_stays_packed(monkeypatch: pytest.MonkeyPat
         monkeypatch.undo()
         monkeypatch.setattr(blocks, "_QUICKER", np.inf)
         monkeypatch.setattr(blocks, "_SPARE", np.inf)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_paths_in_scope_are_read_without_those_behind_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_QUICKER", np.inf)
+    shelf, random = Shelf.of(*world(seed, 15), PLACES), np.random.default_rng(seed)
+    for span in (ALL_TIME, (10, 40), (-70_000, -69_990), (205, 205)):
+        chosen, wanted = random.random(12) < 0.4, shelf.wanted((0, 3))
+        every, fewer = (shelf.decoded(wanted, chosen, *span, in_scope_only=only) for only in (False, True))
+        if every is None:
+            assert fewer is None
+            continue
+        assert fewer is not None
+        strata = every.strata(wanted, None, even=False)
+        day = np.repeat(np.arange(strata.day.size), strata.day_kept)
+        is_in = chosen[strata.day_place] & (span[0] <= strata.day) & (strata.day <= span[1])
+        for path in range(day.size):  # the last of each stratum, from behind
+            stratum = np.searchsorted(strata.day_offset, day[path], side="right") - 1
+            own = slice(day[path], strata.day_offset[stratum + 1])
+            is_behind = is_in[day].any() and not is_in[own].any()
+            assert fewer.codes[:, path].tolist() == ([0, 0] if is_behind else every.codes[:, path].tolist())
+        assert is_in[day].any() or (fewer.codes == every.codes).all()
 
 
 def test_nothing_in_scope_is_nothing() -> None:

@@ -35,7 +35,7 @@ def settled(
     """Statistics x (estimate, low, high, low and high at 95%) of one group, and what is promised of each.
 
     Shares are those of quantiles, statistic by statistic; rows, facts and what follows are as `arrangements.selected`
-    has them.
+    has them: without facts there is no value.
     """
     found, promised = np.empty((asked.shape[0], 5)), np.empty(asked.shape[0], np.int8)
     low, high = np.empty(1), np.empty(1)
@@ -43,7 +43,7 @@ def settled(
         kind, down, up, own = asked[each, KIND], asked[each, DOWN], asked[each, UP], told[asked[each, POSITION]]
         if kind >= GUESSED:
             if kind != GUESSED:
-                reach = (facts[0, arrangements.BEST] + facts[1, arrangements.BEST]) / 2.0
+                reach = (facts[0, arrangements.BEST] + facts[1, arrangements.BEST]) / 2.0 if facts.size else np.nan
                 low[0] = reach if kind == DEVIATION else reach * reach
                 own = intervals.capped(own, low)
             likely, word = intervals.guessed(own[0], own[1], own[2])
@@ -51,7 +51,9 @@ def settled(
             for side in range(2):
                 found[each, 1 + side] = found[each, 3 + side] = likely[0, side]
             continue
-        if kind == QUANTILE:
+        if not facts.size and kind in (QUANTILE, BOUNDED):
+            low[0] = high[0] = np.nan
+        elif kind == QUANTILE:
             ends = arrangements.quantile(values, must, either, sizes, facts, shares[each])
             low[0], high[0] = ends[0], ends[1]
         elif kind == BOUNDED:

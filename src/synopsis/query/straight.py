@@ -21,13 +21,13 @@ from synopsis.query.answer import Answer, Column
 from synopsis.query.binding import Plan, Statistic, plan
 from synopsis.query.histograms import fine_bins
 from synopsis.query.meetings import FEW
-from synopsis.query.opened import days_of, held, places_of
+from synopsis.query.opened import Places, days_of, held, places_of
 from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
+from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
 from synopsis.query.sampled import NONE, NOWHERE, Same
-from synopsis.query.scoping import Scope
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
 from synopsis.query.thresholds import thresholds
@@ -56,17 +56,17 @@ class Route(NamedTuple):
 
     columns: tuple[tuple[str, int, bool], ...]  #: name, which statistic of the topic, and whether it is whole rows
     topic: Topic
-    scope: Scope
+    where: tuple[Places, tuple[str, ...] | None, tuple[Region, ...]]  #: which places are in scope
     wanted: Wanted
     days: tuple[int, int]  #: the first and the last with an instant in scope
     span_us: tuple[int, int]
-    likely: bool  #: whether paths are a ground for intervals at 95%
-    clause: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
-    axes: tuple[Any, ...]
-    levels: tuple[Any, ...]
+    told: tuple[Any, ...]  #: statistics, clause, mass axes and features, in the order in which `told` takes them
+    rhythm: tuple[Any, ...]  #: whether paths come at even steps of time, and at which pace rows do
+    levels: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
     demands: Demands
     fine_bins: tuple[Any, ...]
     unmet: bool  #: whether meetings may know better how many rows there are
+    in_scope_only: bool  #: whether no path tells anything but those in scope
 
 
 #: Routes by sketch; they go with it.
@@ -123,56 +123,58 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
     of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
     wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
     position = {each: at for at, each in enumerate(topic.statistics)}
+    known = clause_of(same, clause, topic.feature, topic.other)
+    # Of features that are widened paths are no ground for intervals at 95%.
+    likely = not any(summary.scales.is_widened(feature) for feature in wanted.features)
     return Route(
         tuple((name, position[each], each.function == "count") for name, each in columns),
         topic,
-        part.scope,
+        (places_of(summary), part.scope.prefixes, part.scope.shapes),
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
-        not any(summary.scales.is_widened(feature) for feature in wanted.features),
-        clause_of(same, clause, topic.feature, topic.other),
-        axes_of(same),
+        (topic.wanted, topic.shares, likely, *known, *axes_of(same), wanted.positions),
+        (summary.layout.even, summary.layout.pace),
         levels_of(same, stretching),
         demands_of(clause, topic.feature),
         fine_bins(same),
         part.condition != EVERYTHING,
+        # Counts of bins, which tell how lucky paths in scope are, know nothing of several features at once.
+        known[0] == told.OTHER,
     )
 
 
 def _followed(route: Route, summary: Summary) -> Answer | None:
     """The answer that a route leads to."""
-    shelf, topic = summary.shelf, route.topic
-    chosen = held(places_of(summary), route.scope.prefixes, route.scope.shapes)
-    strata = shelf.decoded(route.wanted, chosen, *route.days)
+    topic, chosen = route.topic, held(*route.where)
+    strata = summary.shelf.decoded(route.wanted, chosen, *route.days, route.in_scope_only)
     if strata is None:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
-    starts, ends, counts, features = strata.starts, strata.ends, strata.counts, route.wanted.positions
-    of_days = (strata.day_offset, strata.day_rows, strata.day_kept)
+    (
+        _, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, _,
+        day_rows, day_kept, codes, day_offset, ordinal, stretches, stretch_offset, stretch_shift, stretch_count,
+    ) = strata  # fmt: skip
     slots, rows, offset, (in_scope, days_cut), day, share, whole_scope, place = weighing.all_in_scope(
-        strata.run_offset, strata.run_place, strata.run_first, strata.run_days, *of_days, chosen, *route.span_us
+        run_offset, run_place, run_first, run_days, day_offset, day_rows, day_kept, chosen, *route.span_us
     )
     stratum, total, kept, inside, cut, begin, end = slots
     given: tuple[Any, ...] = (
-        *(topic.wanted, topic.shares, route.likely, *route.clause, *route.axes),
-        *(features, starts, ends, strata.tilt, counts, strata.codes),
-        *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
+        *(*route.told, starts, ends, tilt, counts, codes),
+        *(ordinal, day_offset, day_rows, day_kept, place, *route.rhythm),
         *(day, share, whole_scope, NONE, NOWHERE),
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(strata.stretches, strata.stretch_offset, strata.stretch_shift, strata.stretch_count, *route.levels),
+        *(stretches, stretch_offset, stretch_shift, stretch_count, *route.levels),
     )
     is_heard, found = told.tell(*given)
     if not is_heard:
         return None
-    exact = (starts, ends, counts, features, stratum, total, inside, cut, *route.fine_bins)
+    exact = (starts, ends, counts, route.wanted.positions, stratum, total, inside, cut, *route.fine_bins)
     all_rows, facts, sides = arrangements.selected(*route.demands, *exact)
-    if not facts.size:
-        return None
     numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
     if route.unmet:
         for _, at, is_whole in route.columns:
-            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW:  # meetings may yet deny them
-                return None
+            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW and int(numbers[at, 2]) > 0:
+                return None  # meetings may yet deny them
     return Answer(partial(_columns, route.columns, numbers, promised))
 
 

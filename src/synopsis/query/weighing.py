@@ -225,8 +225,9 @@ def paths_of(
                             where_at[to] = -1
                         to += 1
         if reached > 0.0:
+            scale = total[group] / reached
             for path in range(first, to):
-                weight[path] *= total[group] / reached
+                weight[path] *= scale
         begins[group + 1] = to
     return column[:to], number[:to], weight[:to], part[: to if cut else 0], where_at[: to if place.size else 0], begins
 

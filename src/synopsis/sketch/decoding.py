@@ -468,7 +468,7 @@ def _facts(plain: Bytes, parts: Integers, part: int, first: int, found: Integers
 
 
 @compiled
-def _ranks_of(shares: Shares, needed: Integers, bits: int) -> tuple[Codes, NDArray[np.uint32]]:
+def ranks_of(shares: Shares, needed: Integers, bits: int) -> tuple[Codes, NDArray[np.uint32]]:
     """Tables of features one after the other, and in each of the ranks before: the rank that each part of a whole
     belongs to; and of each rank its share, and in the lower bits of a word where that begins.
     """
@@ -527,7 +527,7 @@ def _one(
     place: Integers,
     length: Integers,
     tables: _Tables,
-    before: int,
+    table: Integers,
     follows: Unsigned,
     found: Codes,
     begin: int,
@@ -537,9 +537,9 @@ def _one(
     """The ranks of one feature."""
     past_0 = Unsigned(place[row] + 2 * length[row])
     number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-    first_0, found_0 = Unsigned(row * before), found[row]
+    first_0, found_0 = Unsigned(table[row]), found[row]
     before_0 = first_0
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
 
@@ -550,7 +550,7 @@ def _four(
     place: Integers,
     length: Integers,
     tables: _Tables,
-    before: int,
+    table: Integers,
     follows: Unsigned,
     found: Codes,
     begin: int,
@@ -570,15 +570,15 @@ def _four(
     number_1, at_1 = _begun(joined, Unsigned(place[row_1]), past_1)
     number_2, at_2 = _begun(joined, Unsigned(place[row_2]), past_2)
     number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
-    first_0, found_0 = Unsigned(row * before), found[row]
-    first_1, found_1 = Unsigned(row_1 * before), found[row_1]
-    first_2, found_2 = Unsigned(row_2 * before), found[row_2]
-    first_3, found_3 = Unsigned(row_3 * before), found[row_3]
+    first_0, found_0 = Unsigned(table[row]), found[row]
+    first_1, found_1 = Unsigned(table[row_1]), found[row_1]
+    first_2, found_2 = Unsigned(table[row_2]), found[row_2]
+    first_3, found_3 = Unsigned(table[row_3]), found[row_3]
     before_0 = first_0
     before_1 = first_1
     before_2 = first_2
     before_3 = first_3
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
         rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
@@ -595,7 +595,7 @@ def _six(
     place: Integers,
     length: Integers,
     tables: _Tables,
-    before: int,
+    table: Integers,
     follows: Unsigned,
     found: Codes,
     begin: int,
@@ -621,19 +621,19 @@ def _six(
     number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
     number_4, at_4 = _begun(joined, Unsigned(place[row_4]), past_4)
     number_5, at_5 = _begun(joined, Unsigned(place[row_5]), past_5)
-    first_0, found_0 = Unsigned(row * before), found[row]
-    first_1, found_1 = Unsigned(row_1 * before), found[row_1]
-    first_2, found_2 = Unsigned(row_2 * before), found[row_2]
-    first_3, found_3 = Unsigned(row_3 * before), found[row_3]
-    first_4, found_4 = Unsigned(row_4 * before), found[row_4]
-    first_5, found_5 = Unsigned(row_5 * before), found[row_5]
+    first_0, found_0 = Unsigned(table[row]), found[row]
+    first_1, found_1 = Unsigned(table[row_1]), found[row_1]
+    first_2, found_2 = Unsigned(table[row_2]), found[row_2]
+    first_3, found_3 = Unsigned(table[row_3]), found[row_3]
+    first_4, found_4 = Unsigned(table[row_4]), found[row_4]
+    first_5, found_5 = Unsigned(table[row_5]), found[row_5]
     before_0 = first_0
     before_1 = first_1
     before_2 = first_2
     before_3 = first_3
     before_4 = first_4
     before_5 = first_5
-    for path in range(begin, end):
+    for path in range(Unsigned(begin), Unsigned(end)):
         rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
         found_0[path], before_0 = rank, first_0 + (rank & follows)
         rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
@@ -653,31 +653,29 @@ def _ranked(
     joined: Bytes,
     place: Integers,
     length: Integers,
-    rank_of: Codes,
-    share_of: NDArray[np.uint32],
+    tables: _Tables,
+    table: Integers,
     before: int,
-    bits: int,
     found: Codes,
     begin: int,
     end: int,
 ) -> None:
     """The ranks of some paths, of features whose streams begin at some place and have so many words.
 
-    Four or six features take turns: while one waits for its rank, others go on. Numbers are without a sign, which
-    spares machine code the question whether they count from the end.
+    `table` tells where the tables of each feature begin. Four or six features take turns: while one waits for its rank,
+    others go on. Numbers are without a sign, which spares machine code the question whether they count from the end.
     """
-    tables = (rank_of, share_of, Unsigned(share_of.size // (place.size * before)), Unsigned(bits))
     follows, last, row = Unsigned(255 if before > 1 else 0), place.size - 1, 0
     while row <= last:
         left = place.size - row
         if left == 1:
-            _one(joined, place, length, tables, before, follows, found, begin, end, row)
+            _one(joined, place, length, tables, table, follows, found, begin, end, row)
             row += 1
         elif left == 5 or left == 6:
-            _six(joined, place, length, tables, before, follows, found, begin, end, row)
+            _six(joined, place, length, tables, table, follows, found, begin, end, row)
             row += 6
         else:
-            _four(joined, place, length, tables, before, follows, found, begin, end, row)
+            _four(joined, place, length, tables, table, follows, found, begin, end, row)
             row += 4
 
 
@@ -749,6 +747,8 @@ def decoded(
     which: Integers,
     shares: Shares,
     bits: int,
+    rank_of: Codes,
+    share_of: NDArray[np.uint32],
     place_low: Integers,
     weekly: NDArray[np.bool_],
     told: Integers,
@@ -764,17 +764,20 @@ def decoded(
     centres: Codes,
     code_of: Codes,
     bins: int,
-    with_stretches: Integers,
     stretch_days: Integers,
+    in_scope_only: bool,
 ) -> tuple[tuple[Any, ...], Integers, Integers, Integers, Integers, NDArray[np.float64], Integers]:
     """The fields of `Strata`, in its order, of all strata in scope; then where their days begin, all days; and of the
-    features that are wanted `with_stretches` of so many days what is kept of these, where their days begin, by how much
+    features that are wanted with stretches of so many days what is kept of these, where their days begin, by how much
     their lattices are shifted, and how many there are.
 
     Frames are those of the blocks `which`, so many bytes each, `joined`; what of them is packed is also given `plain`.
     A block has HEADS, a part with the bins of each feature, one with the stretches of each that has any, one with how
     many words the streams of every feature have, and the ranks of the features that are `needed` to find the
-    codes, parents first, where they are not in streams: `words` tells where these begin.
+    codes, parents first, where they are not in streams: `words` tells where these begin. Tables of ranks are those of
+    all features, or else made of their shares.
+    With `in_scope_only` no stream is read behind the last path of a day in scope: codes of others are 0. Where no path
+    is in scope, which are those that others speak for, all are read.
     """
     tables = features.size + stretch_days.size
     parts, words, _ = _parted(joined, frames, tables, needed.size)
@@ -801,6 +804,7 @@ def decoded(
     run_place, run_first, run_days = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
     run_turn = np.zeros(runs, np.uint64)
     day_rows, day_kept = np.empty(days, np.int64), np.empty(days, np.int64)
+    reached_by, heard = np.empty(strata, np.int64), 0  # of strata: paths up to the last in scope; paths in scope
 
     # days
     seen = run = to = to_run = to_day = 0
@@ -815,6 +819,7 @@ def decoded(
                 own_rows, own_kept = day_rows[to_day : to_day + own[1]], day_kept[to_day : to_day + own[1]]
                 if is_apart:
                     _days_apart(joined, column, told[block] == COUNTED, own_rows, own_kept)
+                begins_at = reached = 0
                 for each in range(run, run + own[0]):
                     place, first_of, long = runs_of[0, each], runs_of[1, each], runs_of[2, each]
                     run_place[to_run], run_first[to_run], run_days[to_run] = place, first_of, long
@@ -832,10 +837,19 @@ def decoded(
                                 plain, parts, keys + 3, told[block], turn, below[block],
                                 day + own_day - to_day + later, here, day_rows[own_day + later],
                             )  # fmt: skip
+                    if in_scope_only and chosen[place]:
+                        begins, past = max(first_day - first_of, 0), min(last_day - first_of + 1, long)
+                        for later in range(begins, past):
+                            heard += own_kept[begins_at + later]
+                        reached = begins_at + past if begins < past else reached
+                    begins_at += long
                     to_run, own_day, own_week = to_run + 1, own_day + long, own_week + _weeks(first_of, long)
                 if is_apart:
                     for each in range(own_kept.size):
                         own[2] += own_kept[each]
+                reached_by[to] = 0
+                for each in range(reached):
+                    reached_by[to] += own_kept[each]
                 to, to_day, paths = to + 1, to_day + own[1], paths + own[2]
                 run_offset[to], day_offset[to] = to_run, to_day
             if is_apart:
@@ -861,8 +875,14 @@ def decoded(
     row_of, nobody = np.full(parents.shape[0], -1, np.int64), np.empty(0, np.uint8)
     for row in range(needed.size):
         row_of[needed[row]] = row
-    rank_of, share_of = _ranks_of(shares, needed, bits)
+    before, is_kept = shares.shape[1], rank_of.size > 0
+    if not is_kept:
+        rank_of, share_of = ranks_of(shares, needed, bits)
+    tables_of = (rank_of, share_of, Unsigned(shares.shape[2] - 1), Unsigned(bits))
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
+    table = np.empty(needed.size, np.int64)
+    for row in range(needed.size):
+        table[row] = before * (needed[row] if is_kept else row)
     apart = np.empty(features.size, np.int64)
     seen = run = to = to_day = to_path = 0
     for block in range(place_low.size):
@@ -891,8 +911,8 @@ def decoded(
                 for row in range(needed.size):
                     length[row] = lengths_of[row, lap]
                 if own_size[3]:
-                    end = min(begin + LAP, to_path + own_size[2])
-                    _ranked(joined, at, length, rank_of, share_of, shares.shape[1], bits, known, begin, end)
+                    end = min(begin + LAP, to_path + (reached_by[to] if heard else own_size[2]))
+                    _ranked(joined, at, length, tables_of, table, before, known, begin, end)
                 for row in range(needed.size):
                     at[row] += 2 * length[row]
                 lap += 1
@@ -904,14 +924,16 @@ def decoded(
                         _bins_apart(joined, apart[feature], *bins_of)
                     else:
                         _bins_of(plain, parts, own, stratum, *bins_of)
-                end_path = to_path + own_size[2]
+                end_path, last_path = to_path + own_size[2], to_path + (reached_by[to] if heard else own_size[2])
                 for row in range(needed.size):
                     feature, first, second = needed[row], nobody, nobody
                     if parents[feature, 0] >= 0:
-                        first = known[row_of[parents[feature, 0]], to_path:end_path]
+                        first = known[row_of[parents[feature, 0]], to_path:last_path]
                     if parents[feature, 1] >= 0:
-                        second = known[row_of[parents[feature, 1]], to_path:end_path]
-                    _coded(known[row, to_path:end_path], first, second, centres[feature], code_of)
+                        second = known[row_of[parents[feature, 1]], to_path:last_path]
+                    _coded(known[row, to_path:last_path], first, second, centres[feature], code_of)
+                    for each in range(last_path, end_path):
+                        known[row, each] = 0
                 turns = run_turn[run_offset[to] : run_offset[to + 1]]
                 for number in range(of_stretches):
                     begin, own_offset = stretched[number], stretch_offset[number]

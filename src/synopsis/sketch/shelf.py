@@ -42,6 +42,9 @@ Frames = tuple[bytes, ...]
 #: Choices of features that are remembered, a kilobyte each.
 _REMEMBERED: Final = 64
 
+#: Tables of ranks are kept where they take no more than this part of the frames; else each question makes its own.
+_TABLES: Final = 0.2
+
 #: What is plain where nothing is packed.
 _NOTHING: Final = np.empty(0, np.uint8)
 
@@ -107,7 +110,7 @@ class Decoded(NamedTuple):
     stretch_shift: Floats
     stretch_count: Integers  #: of each of these features
 
-    def strata(self, wanted: Wanted, stretching: Stretching | None, even: bool) -> Strata:
+    def strata(self, wanted: Wanted, stretching: Stretching | None, *, even: bool) -> Strata:
         """The same as strata."""
         many = self.stretch_count.tolist()
         facts = tuple(own[:, :size] for own, size in zip(self.stretches, many, strict=True))
@@ -167,8 +170,16 @@ class Shelf:
         return {}
 
     @cached_property
-    def _odds(self) -> tuple[Any, ...]:
-        return self.contexts.odds.shares, self.contexts.odds.bits
+    def _known(self) -> tuple[Any, ...]:
+        """What machine code is told of all blocks: shares of ranks, and the tables made of them, where these are small
+        beside the frames; then what is known of each block, and of places.
+        """
+        shares, bits = self.contexts.odds.shares, self.contexts.odds.bits
+        features, before, _ = shares.shape
+        is_kept = features * before << bits <= _TABLES * self.sizes.sum()
+        tables = decoding.ranks_of(shares, np.arange(features if is_kept else 0), bits)
+        blocks = (self.place_low, self.weekly, self.told, self.below, self.latitude, self.longitude)
+        return shares, bits, *tables, *blocks
 
     @cached_property
     def _parents(self) -> tuple[Any, ...]:
@@ -176,10 +187,18 @@ class Shelf:
         contexts = self.contexts
         return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
-    def decoded(self, wanted: Wanted, chosen: NDArray[np.bool_], first_day: int, last_day: int) -> Decoded | None:
+    def decoded(
+        self,
+        wanted: Wanted,
+        chosen: NDArray[np.bool_],
+        first_day: int,
+        last_day: int,
+        in_scope_only: bool = False,
+    ) -> Decoded | None:
         """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
 
-        Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
+        With `in_scope_only` paths behind the last in scope are not read. Cost: proportional to the bytes of the frames
+        of days and bins that are opened, and to the paths of the strata.
         """
         places = (self.place_low, self.place_high)
         which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, wanted.frames)
@@ -198,21 +217,15 @@ class Shelf:
             joined,
             sizes,
             which,
-            *self._odds,
-            self.place_low,
-            self.weekly,
-            self.told,
-            self.below,
-            self.latitude,
-            self.longitude,
+            *self._known,
             chosen,
             first_day,
             last_day,
             wanted.positions,
             wanted.all_positions,
             *self._parents,
-            wanted.stretched,
             wanted.stretch_days,
+            in_scope_only,
         )
         fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
@@ -232,7 +245,7 @@ class Shelf:
         days = () if stretching is None else tuple(stretching.days[feature] for feature in features)
         wanted = self.wanted(features, days)
         found = self.decoded(wanted, chosen, first_day, last_day)
-        return None if found is None else found.strata(wanted, stretching, even)
+        return None if found is None else found.strata(wanted, stretching, even=even)
 
 
 def _told(share: float | None) -> int:
