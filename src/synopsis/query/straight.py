@@ -26,7 +26,7 @@ from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
 from synopsis.query.relation import Relation
-from synopsis.query.sampled import NONE, NOWHERE, Same
+from synopsis.query.sampled import NONE, NOWHERE, Same, effects_of
 from synopsis.query.scoping import Scope
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
@@ -65,6 +65,7 @@ class Route(NamedTuple):
     clause: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
     axes: tuple[Any, ...]
     levels: tuple[Any, ...]
+    effects: Floats
     demands: Demands
     fine_bins: tuple[Any, ...]
     unmet: bool  #: whether meetings may know better how many rows there are
@@ -135,6 +136,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
         clause_of(same, clause, topic.feature, topic.other),
         axes_of(same),
         levels_of(same, stretching),
+        effects_of(summary.effects, len(summary.scales.quantizers)),
         demands_of(clause, topic.feature),
         fine_bins(same),
         part.condition != EVERYTHING,
@@ -160,7 +162,7 @@ def _followed(route: Route, summary: Summary) -> Answer | None:
         *(strata.day, *of_days, place, summary.layout.even, summary.layout.pace),
         *(day, share, whole_scope, NONE, NOWHERE),
         *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(strata.stretches, strata.stretch_offset, *route.levels),
+        *(strata.stretches, strata.stretch_offset, *route.levels, route.effects),
     )
     is_heard, found = told.tell(*given)
     if not is_heard:
