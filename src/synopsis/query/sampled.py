@@ -214,6 +214,12 @@ class Sample:
         own = (paths.weight, paths.part, paths.offset, self.slots.paths, self.total)
         return influences.reaches(*own, self.effects[0])
 
+    @property
+    def reach_as_told(self) -> Floats:
+        """The same as neighbours tell it: what was learnt of shares and means does not hold for products."""
+        paths = self.paths
+        return influences.reaches(paths.weight, paths.part, paths.offset, self.slots.paths, self.total, 1.0)
+
     @cached_property
     def edge(self) -> Floats:
         """Groups: rows more or less that there may be because days are cut.

@@ -570,7 +570,9 @@ def tell(
                 r[group] = _correlated(masses, other_masses, one_tables[1], two_tables[1], *ends_of, *spreads)
         r_low, r_high = none, none
         if likely:
-            half = influences.of_pair(r, pair, *both, *about)
+            # What was learnt of shares and means does not hold for products.
+            as_told = influences.reaches(weight, part, paths, in_scope, total, 1.0)
+            half = influences.of_pair(r, pair, *both, as_told, *about[1:])
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
         _put(found[CORRELATION], r, r_low, r_high)
     return True, found
