@@ -8,8 +8,9 @@ from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import positive
-from synopsis.query.sampled import Sample
+from synopsis.query.sampled import Sample, effects_of
 from synopsis.query.telling import tell, topic_of
+from synopsis.sketch.effects import Effects
 
 FEATURES = (0, 1, 2)
 
@@ -49,8 +50,9 @@ def test_all_at_once_is_what_each_is_by_itself(seed, condition):
     one, two = ((0, 1), (1, 2), (2, 0))[seed % 3]
     statistics = asked(one, two)
     pace = (0.0, 0.02, 1.0)[seed % 3]
-    estimates = Estimates(Sample(strata, scales, FEATURES, covers, slots=slots, pace=pace), clause)
-    heard = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True, pace)
+    effects = None if seed % 2 else effects_of(Effects(0.5, (0.3, 1.0, 4.0)), 3)
+    estimates = Estimates(Sample(strata, scales, FEATURES, covers, slots=slots, pace=pace, effects=effects), clause)
+    heard = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True, pace, effects)
     if heard is None:  # somewhere there is no path
         assert covers.groups == 0 or not estimates.sample.all_heard
         return

@@ -482,6 +482,13 @@ def test_rows_without_place_or_time_are_set_aside_and_counted(grown: list[Stage]
         build(strict, place, spec(MEMORY), strict=True)
 
 
+def test_every_batch_learns_anew_how_far_paths_err(grown: list[Stage]) -> None:
+    learnt = [stage.database.summary.effects for stage in grown if stage.database.summary is not None]
+    assert None not in learnt
+    assert len({each.shares for each in learnt if each is not None}) == 3
+    assert all(0.2 <= each.shares <= 5.0 for each in learnt if each is not None)
+
+
 def test_the_same_batch_twice_changes_nothing(grown: list[Stage], place: Path) -> None:
     report = build(later(), place, spec(MEMORY), batch="batch 1")
     assert (report.repeated, report.rows, report.kind) == (True, 0, "strata")

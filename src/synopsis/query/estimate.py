@@ -292,7 +292,8 @@ class Estimates:
         pair = self._pair(one, two)
         r, half = pair.correlation, NONE
         if pair.told:
-            half = influences.of_pair(r, *pair.told, *self._about)
+            about = (self.sample.reach_as_told, *self._about[1:])
+            half = influences.of_pair(r, *pair.told, *about)
         known = (pair.within, pair.beyond, pair.square, pair.other, self.sample.slots.offset)
         low, high = intervals.correlation(r, half, *known)
         return low, high
@@ -303,7 +304,8 @@ class Estimates:
         r, most = pair.correlation, np.sqrt(pair.square * pair.other)
         low, high = -most, most
         if pair.told:
-            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about)
+            about = (self.sample.reach_as_told, *self._about[1:])
+            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *about)
             unseen, heard = pair.unseen, self._heard
             middle = pair.covariance + unseen * np.fmax(pair.seen, 0.0) / 2
             reach = np.hypot(half, intervals.LACKING * unseen)

@@ -550,17 +550,18 @@ def of_count(
 
 
 @compiled
-def reaches(weight: Floats, part: Floats, offset: Integers, in_scope: Integers, total: Floats) -> Floats:
+def reaches(weight: Floats, part: Floats, offset: Integers, in_scope: Integers, total: Floats, effect: float) -> Floats:
     """Paths: by how much the squared error grows for each unit of difference between neighbouring paths.
 
-    Where a group has no path in scope, those of other days speak for it, and all of it may be otherwise.
+    Where a group has no path in scope, those of other days speak for it, and all of it may be otherwise. `effect` is
+    that of the choice of paths.
     """
     reach = np.empty(weight.size)
     for group in range(offset.size - 1):
         for path in range(offset[group], offset[group + 1]):
             if in_scope[group]:
                 others = weight[path] - (part[path] if part.size else 1.0)
-                reach[path] = weight[path] * others if others > ROUNDING * weight[path] else 0.0
+                reach[path] = effect * weight[path] * others if others > ROUNDING * weight[path] else 0.0
             else:
                 reach[path] = weight[path] * total[group]
     return reach

@@ -19,6 +19,7 @@ from synopsis.grid import geohash
 from synopsis.grid.buckets import Bucket
 from synopsis.query.predicates import EVERYTHING
 from synopsis.query.regions import Region
+from synopsis.query.sampled import effects_of
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.layout import Layout
@@ -100,6 +101,11 @@ class Opened:
         """Whether paths are no ground for intervals at 95%."""
         scales = self.summary.scales
         return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
+
+    @property
+    def effects(self) -> Floats:
+        """By how much errors are larger than neighbouring paths tell."""
+        return effects_of(self.summary.effects, len(self.summary.scales.quantizers))
 
     def covered(self, begin: int | None, end: int | None) -> Covered:
         """What of each day and place in scope lies in a span of time."""

@@ -51,7 +51,8 @@ class Scoped:
     def sample(self) -> Sample:
         """Their paths."""
         own = (self.kept, self.opened.summary.scales, self.opened.features)
-        return Sample(*own, self.covers, slots=self.slots, pace=self.opened.summary.layout.pace)
+        about = (self.opened.summary.layout.pace, self.opened.effects)
+        return Sample(*own, self.covers, None, self.slots, *about)
 
     @cached_property
     def strata(self) -> Scope:
@@ -82,7 +83,7 @@ class Pieces:
         scoped, opened = self.scoped, self.scoped.opened
         own = (opened.summary.scales, opened.features, scoped.kept, scoped.covers, scoped.slots)
         likely, pace = not opened.is_beyond_paths, opened.summary.layout.pace
-        heard = tell(asked, positive(self._condition), *own, likely, pace)
+        heard = tell(asked, positive(self._condition), *own, likely, pace, opened.effects)
         if heard is None:
             return None
         if self.groups == 1 and len(heard.topic.statistics) == len(asked):

@@ -27,7 +27,7 @@ from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
 from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
-from synopsis.query.sampled import NONE, NOWHERE, Same
+from synopsis.query.sampled import NONE, NOWHERE, Same, effects_of
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
 from synopsis.query.thresholds import thresholds
@@ -62,7 +62,7 @@ class Route(NamedTuple):
     span_us: tuple[int, int]
     told: tuple[Any, ...]  #: statistics, clause, mass axes and features, in the order in which `told` takes them
     rhythm: tuple[Any, ...]  #: whether paths come at even steps of time, and at which pace rows do
-    levels: tuple[Any, ...]  #: and what follows, in the order in which machine code takes it
+    levels: tuple[Any, ...]  #: of stretches, and effects of the choice of paths
     demands: Demands
     fine_bins: tuple[Any, ...]
     unmet: bool  #: whether meetings may know better how many rows there are
@@ -135,7 +135,7 @@ def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
         (-EVER if begin is None else begin, EVER if end is None else end),
         (topic.wanted, topic.shares, likely, *known, *axes_of(same), wanted.positions),
         (summary.layout.even, summary.layout.pace),
-        levels_of(same, stretching),
+        (*levels_of(same, stretching), effects_of(summary.effects, len(summary.scales.quantizers))),
         demands_of(clause, topic.feature),
         fine_bins(same),
         part.condition != EVERYTHING,

@@ -31,6 +31,9 @@ PRESENT = 2.0
 #: Stretches, all known well, against which those that are cut alike are thought to have nothing in common.
 COMMON = 1.0
 
+#: What stretches that are cut alike have in common is off by this part of what would be if nothing else told it.
+ALIKE = 0.7
+
 #: What is rounded is off in all answers alike, so its part is to hold in 98 of 100: squares are so many times larger.
 ROUNDED = (2.326348 / NORMAL) ** 2
 
@@ -440,12 +443,13 @@ def errors(
     begin: Integers,
     end: Integers,
     slots: Integers,
+    effect: float,
 ) -> Floats:
     """Groups: half of the interval at 95% of a statistic (`influences.AVERAGE`, `TOTAL` or `VARIANCE`).
 
     Rows of cut stretches that have no path differ by chance; they lean as paths in scope do, which is not known well,
-    and what all that are cut alike have in common adds up; and what is kept of stretches is rounded. Cost: proportional
-    to the stretches; of variances, to the paths of cut ones.
+    and what all that are cut alike have in common adds up; and what is kept of stretches is rounded. `effect` is that
+    of the choice of paths on means. Cost: proportional to the stretches; of variances, to the paths of cut ones.
     """
     influence, spread, _ = influences._by_bin(statistic, 0.0, np.empty((0, 0)), tables, count, average, variance, slots)
     if statistic == influences.VARIANCE:  # of what tails have, stretches know all
@@ -488,8 +492,9 @@ def errors(
         for edge in range(_EDGES):
             trusted, alike, differs = together[edge]
             if alike > 0.0:  # what all have in common is not known well either
-                total += alike * differs / (trusted + COMMON)
+                total += ALIKE * alike * differs / (trusted + COMMON)
         hours = _hours(influence, codes, path_start, day_kept, day_rows, day, share, begin, end, slots, group, bins)
+        total *= effect if statistic != influences.VARIANCE else 1.0
         square = total + ROUNDED * rounding + hours
         known = influences._student(paths + 1.0) if total > 0.0 else NORMAL
         half[group] = known * np.sqrt(square)

@@ -17,7 +17,7 @@ from synopsis.query.covers import Covers, Slots
 from synopsis.query.histograms import Sides
 from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
 from synopsis.query.programs import leaves_of, program_of, steps_of
-from synopsis.query.sampled import NOWHERE, Same
+from synopsis.query.sampled import NOWHERE, Same, effects_of
 from synopsis.query.values import Values
 from synopsis.sketch import stretches
 from synopsis.sketch.compiled import Later
@@ -225,6 +225,7 @@ def tell(
     slots: Slots,
     likely: bool,
     pace: float = 1.0,
+    effects: Floats | None = None,
 ) -> Heard | None:
     """What paths tell of the rows of all groups that satisfy a clause, of as many statistics as can be told at once.
 
@@ -244,6 +245,7 @@ def tell(
         *(slots.stratum, slots.whole, slots.kept, slots.begin, slots.end, slots.rows),
         *(slots.offset, slots.paths, slots.days_cut),
         *(*_stretches(strata, topic.feature, features), *levels_of(same, strata.stretching)),
+        effects_of(None, len(scales.quantizers)) if effects is None else effects,
     )
     is_heard, found = told.tell(topic.wanted, topic.shares, likely, *given)
     return Heard(topic, found, likely) if is_heard else None

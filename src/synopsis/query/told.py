@@ -291,6 +291,8 @@ def tell(
     centre: Floats,
     unit: Floats,
     levels: Floats,
+    # effects of the choice of paths: on shares of rows, and on the mean of each feature
+    effects: Floats,
 ) -> tuple[bool, Floats]:
     """Whether every group has paths, and if so, statistics x (estimate, low, high at 95%) x groups.
 
@@ -319,7 +321,7 @@ def tell(
     for group in range(groups):
         if paths[group + 1] == paths[group]:
             return False, found
-    reach = influences.reaches(weight, part, paths, in_scope, total)
+    reach = influences.reaches(weight, part, paths, in_scope, total, effects[0])
     edge = np.zeros(groups)
     if cut:
         edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
@@ -367,7 +369,7 @@ def tell(
     unlucky = (nobody, nobody, nobody, none, none, none, nowhere)
     luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
     if partly and kind != OTHER:
-        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even)
+        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even, effects[0])
     known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4], slots)
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
     expected = weighing.counted(counts[row], stratum, covered)
@@ -416,7 +418,7 @@ def tell(
     )
     # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone.
     by_bins, is_stretched = (size, average, variance), kind == ANYTHING and stretch_count.size > 0 and not lean.size
-    known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots)
+    known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots, effects[1 + one])
     stretches, in_groups = no_table, nowhere
     if is_stretched:
         stretches, in_groups = stretched.gathered(
@@ -571,7 +573,9 @@ def tell(
                 r[group] = _correlated(masses, other_masses, one_tables[1], two_tables[1], *ends_of, *spreads)
         r_low, r_high = none, none
         if likely:
-            half = influences.of_pair(r, pair, *both, *about)
+            # What was learnt of shares and means does not hold for products.
+            as_told = influences.reaches(weight, part, paths, in_scope, total, 1.0)
+            half = influences.of_pair(r, pair, *both, as_told, *about[1:])
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
         _put(found[CORRELATION], r, r_low, r_high)
     return True, found

@@ -249,6 +249,7 @@ def luck_of(
     lean: Floats,
     lean_start: Integers,
     even: bool,
+    effect: float,
 ) -> tuple[Positions, Positions, Positions, Floats, Floats, Floats, Integers]:
     """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
     many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
@@ -278,7 +279,7 @@ def luck_of(
                 entry[day[each] - left] = each
             inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
             outer = _scale_of_all(day_rows, day_kept, left, right, even)
-            unseen = 1.0 - kept[slot] / whole[slot]
+            unseen = effect * (1.0 - kept[slot] / whole[slot])
             for where in range(left, right):
                 own, each, more = day_kept[where], entry[where - left], 0.0
                 if not own:

@@ -19,6 +19,7 @@ from synopsis.grid import geohash
 from synopsis.sketch import blocks, foretelling, joining
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.effects import PATHS, Effects
 from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.meetings import Meetings
@@ -43,6 +44,9 @@ _MOST_STRETCHES = 0.5
 
 #: Days of the longest stretches.
 _MOST_DAYS = 180
+
+#: A span with any day in it.
+_ANY_DAY = (-1 << 40, 1 << 40)
 
 #: Part of the bytes for paths that is aimed at when they are thinned.
 _AIMED = 0.99
@@ -120,6 +124,7 @@ class Summary:
     contexts: Contexts
     blocks: tuple[Block, ...]
     meetings: Meetings | None = None  #: which bins of two features ever met; None where there is no room for them
+    effects: Effects | None = None  #: how far paths err, beside what neighbours tell; None where it was not learnt
 
     @property
     def nbytes(self) -> int:
@@ -313,6 +318,7 @@ class Summary:
             contexts=contexts,
             blocks=closed,
             meetings=None,
+            effects=None if self.effects is None else self.effects.of_features(features),
         )
 
     def opened_within(
@@ -336,6 +342,16 @@ class Summary:
     def shelf(self) -> Shelf:
         """The blocks as questions open them."""
         return Shelf.of(self.blocks, self.contexts, self._where)
+
+    @property
+    def learnt(self) -> Summary:
+        """The summary, knowing how far its paths err. Cost: that of a question about a quarter of a million paths."""
+        if self.layout.moving or not self.paths:
+            return replace(self, effects=None)
+        some = replace(self, blocks=self.blocks[:: -(-self.paths // PATHS)])
+        everywhere = np.ones(self.latitude.size, np.bool_)
+        strata = some.opened_within(range(len(self.scales.quantizers)), everywhere, *_ANY_DAY)
+        return replace(self, effects=None if strata is None else Effects.of(strata, self.scales))
 
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""

@@ -102,7 +102,7 @@ def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written
         members = adding.all_members(state, made.members)
         room = spec.memory - (members.nbytes if members else 0)
         whole = _folded(new if before is None else _added(before, new, sums), room)
-        whole = replace(whole, scales=made.found.widening(whole.scales)).within(room)
+        whole = replace(whole, scales=made.found.widening(whole.scales)).within(room).learnt
         if whole.nbytes > room:
             raise BudgetTooSmall("the counts of all places and days", whole.nbytes, room)
         store.prepare()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch.blocks import Block
 from synopsis.sketch.contexts import Contexts
+from synopsis.sketch.effects import Effects
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import KEYS, Meetings
 from synopsis.sketch.scales import Scales
@@ -40,6 +41,7 @@ def to_table(summary: Summary) -> pa.Table:
         "ticks": [ticks.to_dict() for ticks in scales.ticks],
         "symbols": int(contexts.centres.shape[1]),
         "odds": contexts.odds.levels.shape[1:],
+        "effects": None if summary.effects is None else summary.effects.to_dict(),
     }
     frames = [
         summary.latitude.astype("<f8").tobytes(),
@@ -105,6 +107,7 @@ def from_table(table: pa.Table) -> Summary | None:
             if parts[row] == "block"
         ),
         _meetings(facts[parts.index("meetings")], rows[parts.index("meetings")]) if "meetings" in parts else None,
+        Effects.from_dict(learnt) if (learnt := shared.get("effects")) else None,  # older ones have none
     )
 
 
