@@ -234,10 +234,10 @@ def counted(
                 for row in range(rows):
                     level = np.int64(heights[packed[start + row, at]])
                     if level != ABSENT_LEVEL:
-                        of_day = sums[number[row]]
-                        of_day[0] += 1
-                        of_day[1] += level
-                        of_day[2] += level * level
+                        at_day = number[row]
+                        sums[at_day, 0] += 1
+                        sums[at_day, 1] += level
+                        sums[at_day, 2] += level * level
             if feature < joints:
                 for row in range(rows):
                     joint[feature, row] = joint_of[feature, coded[row]]
