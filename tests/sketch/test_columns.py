@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synopsis.sketch import columns, decoding
+from synopsis.sketch import columns, reading
 from synopsis.sketch.columns import Reading, closed, closed_lines, opened_lines
-from synopsis.sketch.decoding import APART, COLUMNS, KIND, PLACE, ROWS
 from synopsis.sketch.packing import TABLE_HEAD, packed
+from synopsis.sketch.reading import APART, COLUMNS, KIND, PLACE, ROWS
 
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 300), st.integers(0, (1 << 62) - 1))
 RAGGED = st.lists(st.lists(NUMBERS, max_size=12), min_size=1, max_size=7)
@@ -108,13 +108,13 @@ def test_lines_come_back_in_numpy_and_in_machine_code(numbers):
     parts[0, [KIND, PLACE, ROWS, COLUMNS]] = frame[0], TABLE_HEAD, lines.shape[1], 3
     for line in range(3):
         found = np.empty(lines.shape[1], np.int64)
-        _as_written("_line")(joined, parts, 0, line, found)
+        _as_written("line")(joined, parts, 0, line, found)
         assert np.array_equal(found, lines[line])
 
 
 def _as_written(name):
-    """A function of `decoding` as Python runs it, and those that it calls."""
-    known = vars(decoding)
+    """A function of `reading` as Python runs it, and those that it calls."""
+    known = vars(reading)
     own = {each: getattr(value, "py_func", value) for each, value in known.items()}
     functions = {
         each: type(value)(value.__code__, own, each, value.__defaults__)

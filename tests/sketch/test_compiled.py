@@ -24,7 +24,7 @@ def test_without_a_place_to_keep_it_a_function_is_compiled_all_the_same(monkeypa
 
 
 def test_a_module_comes_when_it_is_asked_for() -> None:
-    module = Later("synopsis.sketch.decoding")
+    module = Later("synopsis.sketch.reading")
     assert "HEADS" not in vars(module)
     assert module.HEADS == 4
     assert "HEADS" in vars(module)

@@ -19,9 +19,9 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Integers
 
 if TYPE_CHECKING:
-    from synopsis.sketch import decoding, encoding
+    from synopsis.sketch import encoding, reading
 else:
-    decoding, encoding = Later("synopsis.sketch.decoding"), Later("synopsis.sketch.encoding")
+    encoding, reading = Later("synopsis.sketch.encoding"), Later("synopsis.sketch.reading")
 
 #: Kinds of such frames, beyond those of `packing`: the lengths of columns are of one byte, or of two.
 COLUMNS, LONG_COLUMNS = 8, 9
@@ -78,7 +78,7 @@ class Reading:
     def group(self, sizes: int | Integers) -> Integers:
         """The next group, with so many numbers in every column: rows x columns, 0 where there is none."""
         many = np.full(self.columns, sizes, np.int64)
-        found: Integers = decoding.group(self.stream, self.place, many)
+        found: Integers = reading.group(self.stream, self.place, many)
         return found
 
 

@@ -1,7 +1,7 @@
 """Decoding: the plain bytes of many frames become the strata that are wanted, in one pass.
 
 What `blocks.opened` does block by block and for all strata is done here for all blocks at once, and only for strata
-that have a place and a day in scope. Numbers stand in the bytes as `packing` put them there, ranks as `streams` did.
+that have a place and a day in scope.
 """
 
 from __future__ import annotations
@@ -11,255 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.sketch import ranking, reading
 from synopsis.sketch.columns import COLUMNS as APART
 from synopsis.sketch.columns import SIZE_BITS
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.days import SHARE_BITS, WEEK
 from synopsis.sketch.evenly import GOLDEN, MIXED
 from synopsis.sketch.moments import Integers
-from synopsis.sketch.packing import LINE_HEAD, TABLE_HEAD
+from synopsis.sketch.reading import COLUMNS, HEADS, KIND, PLACE, ROWS, Bytes, Unsigned
 from synopsis.sketch.scales import Codes
-from synopsis.sketch.streams import FLOOR, LAP, WORD, Shares
+from synopsis.sketch.streams import LAP, Shares
 from synopsis.sketch.stretches import FACTS, ODD, PLANES
 from synopsis.sketch.tallies import DAY_US
 from synopsis.sketch.tilts import CUTS, STEPS, Tilts
 
-Bytes = NDArray[np.uint8]
-
-#: A whole number of 64 bits without a sign.
-Unsigned = np.uint64
-
-#: Of which rank each part of a whole is, and the share of each; how many ranks there are, and bits of a whole.
-_Tables = tuple[Codes, NDArray[np.uint32], Unsigned, Unsigned]
-
-#: Parts of a block before those of its features: keys, runs, rows of days, paths of days.
-HEADS = 4
-
 #: How the paths of days are known: as so many, from the turn of their place and day, or as one for each row.
 COUNTED, BY_TURN, ALL = range(3)
-
-#: Of a part: its kind, its place among the plain bytes, its rows and its columns; where its packed bytes are.
-KIND, PLACE, ROWS, COLUMNS, BEGIN, PAST = range(6)
-
-
-@compiled
-def _size(joined: Bytes, at: int) -> int:
-    """A whole number of four bytes."""
-    return int(joined[at]) | int(joined[at + 1]) << 8 | int(joined[at + 2]) << 16 | int(joined[at + 3]) << 24
-
-
-@compiled
-def _parted(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Integers, Integers, int]:
-    """Frames one after the other as parts: what is known of each, where the words of streams begin, and how large what
-    is packed is plain.
-
-    A block has one frame of HEADS, so many of one table each, one of a line, and then so many frames of words; or,
-    where that line is empty, of a line each. Lines that are not there are parts without numbers. Columns stay where
-    they are.
-    """
-    frames, per_block = tables + 2 + lines, HEADS + tables + 1 + lines
-    blocks = sizes.size // frames
-    parts, words = np.zeros((blocks * per_block, 6), np.int64), np.empty(blocks * lines, np.int64)
-    at = plain = 0
-    in_streams = True
-    for frame in range(sizes.size):
-        end, turn_of = at + sizes[frame], frame % frames
-        begin, past, head = at, end, TABLE_HEAD if turn_of <= tables else LINE_HEAD
-        if turn_of == tables + 1:
-            in_streams = sizes[frame] > 0
-        many = HEADS if turn_of == 0 else 1
-        if turn_of > tables + 1:
-            words[frame // frames * lines + turn_of - tables - 2] = at
-            many = 0 if in_streams else 1
-        number = frame // frames * per_block + (HEADS - 1 + turn_of if turn_of else 0)
-        for turn in range(many if sizes[frame] else 0):
-            if turn_of == 0:  # the sizes of all but the last stand before them, and the last may be empty
-                begin = past if turn else at + 4 * (HEADS - 1)
-                past = begin + _size(joined, at + 4 * turn) if turn < HEADS - 1 else end
-                if begin == past:
-                    continue
-            own, is_apart = parts[number], joined[begin] >= APART
-            own[KIND], own[ROWS], number = joined[begin], _size(joined, begin + 2), number + 1
-            own[COLUMNS] = _size(joined, begin + 6) if head == TABLE_HEAD or is_apart else 1
-            if is_apart:  # it is read where it stands
-                own[PLACE] = begin + TABLE_HEAD
-            else:
-                own[PLACE], own[BEGIN], own[PAST] = plain, begin + head, past
-                plain += own[ROWS] * own[COLUMNS] << (own[KIND] & 3)
-        at = end
-    return parts, words, plain
-
-
-@compiled
-def packs(joined: Bytes, sizes: Integers, tables: int, lines: int) -> tuple[Bytes, int]:
-    """The packed numbers of all parts, one after the other, and how large they are plain."""
-    parts, _, plain = _parted(joined, sizes, tables, lines)
-    found, to = np.empty(joined.size, np.uint8), 0
-    for part in range(parts.shape[0]):
-        given = joined[parts[part, BEGIN] : parts[part, PAST]]
-        own = found[to : to + given.size]
-        for each in range(given.size):
-            own[each] = given[each]
-        to += given.size
-    return found[:to], plain
-
-
-@compiled
-def touched(chosen: NDArray[np.bool_], place_low: Integers, place_high: Integers) -> Integers:
-    """The blocks that have a chosen place."""
-    found, size = np.empty(place_low.size, np.int64), 0
-    for block in range(place_low.size):
-        for place in range(place_low[block], place_high[block] + 1):
-            if chosen[place]:
-                found[size] = block
-                size += 1
-                break
-    return found[:size]
-
-
-@compiled
-def looked_up(
-    chosen: NDArray[np.bool_],
-    place_low: Integers,
-    place_high: Integers,
-    sizes: Integers,
-    is_packed: NDArray[np.bool_],
-    wanted: Integers,
-) -> tuple[Integers, Integers, bool]:
-    """The blocks that have a chosen place, the sizes of those of their frames that are wanted, block by block, and
-    whether any of these is packed. Sizes and what is packed are blocks x frames."""
-    which, packed = touched(chosen, place_low, place_high), False
-    found = np.empty(which.size * wanted.size, np.int64)
-    for each in range(which.size):
-        for at in range(wanted.size):
-            found[each * wanted.size + at] = sizes[which[each], wanted[at]]
-            packed = packed or is_packed[which[each], wanted[at]]
-    return which, found, packed
-
-
-@compiled
-def _taken(values: Any, which: Integers) -> Any:
-    """Those of some blocks."""
-    found = np.empty(which.size, values.dtype)
-    for each in range(which.size):
-        found[each] = values[which[each]]
-    return found
-
-
-@compiled
-def _number(plain: Bytes, parts: Integers, part: int, row: int, column: int) -> int:
-    """A number of a part. Kinds are those of `packing`: unsigned ones of 1, 2, 4 and 8 bytes, then signed ones."""
-    kind, at = parts[part, KIND], row * parts[part, COLUMNS] + column
-    if kind == 0:
-        return int(plain[parts[part, PLACE] + at])
-    width, found = 1 << (kind & 3), np.int64(0)
-    for byte in range(width):
-        found |= np.int64(plain[parts[part, PLACE] + at * width + byte]) << (8 * byte)
-    if kind >= 4 and width < 8 and found >> (8 * width - 1):
-        found -= np.int64(1) << (8 * width)
-    return int(found)
-
-
-@compiled
-def _total(plain: Bytes, parts: Integers, part: int, begin: int, end: int) -> int:
-    """The sum of neighbouring numbers of a line; most are bytes, which the processor adds up many at a time."""
-    found = np.int64(0)
-    if parts[part, KIND] == 0:
-        for number in plain[parts[part, PLACE] + begin : parts[part, PLACE] + end]:
-            found += np.int64(number)
-        return int(found)
-    for each in range(begin, end):
-        found += _number(plain, parts, part, 0, each)
-    return int(found)
-
-
-#: Of every byte: the zeros before its first one, from its lowest bit on.
-_ZEROS = np.array([8, *((number & -number).bit_length() - 1 for number in range(1, 256))], np.uint8)
-
-
-@compiled
-def _word(joined: Bytes, at: Unsigned) -> Unsigned:
-    """The bits from a place on, 57 at least."""
-    first, found = at >> Unsigned(3), Unsigned(0)
-    for byte in range(8):
-        found |= Unsigned(joined[first + Unsigned(byte)]) << Unsigned(8 * byte)
-    return found >> (at & Unsigned(7))
-
-
-@compiled
-def _length(joined: Bytes, place: int, column: int, is_long: bool) -> int:
-    """The bytes of a column."""
-    if is_long:
-        return int(joined[place + 2 * column]) | int(joined[place + 2 * column + 1]) << 8
-    return int(joined[place + column])
-
-
-@compiled
-def _size_of(joined: Bytes, at: Unsigned) -> Unsigned:
-    """How many bits are the lowest, in the group of a column that begins there."""
-    return _word(joined, at) & Unsigned((1 << SIZE_BITS) - 1)
-
-
-@compiled
-def _told_apart(joined: Bytes, at: Unsigned, bits: Unsigned) -> tuple[int, Unsigned]:
-    """The next number of a column, with so many lowest bits, and where the one behind it begins."""
-    word, zeros = _word(joined, at), Unsigned(0)
-    while word & Unsigned(255) == Unsigned(0):
-        word, zeros = word >> Unsigned(8), zeros + Unsigned(8)
-    own = Unsigned(_ZEROS[word & Unsigned(255)])
-    zeros, at = zeros + own, at + zeros + own + Unsigned(1)
-    found, left, shift = zeros << bits, bits, Unsigned(0)
-    if bits <= Unsigned(24):  # the word has them
-        return int(found | word >> own + Unsigned(1) & (Unsigned(1) << bits) - Unsigned(1)), at + bits
-    while left > Unsigned(0):
-        many = min(left, Unsigned(32))
-        found |= (_word(joined, at) & (Unsigned(1) << many) - Unsigned(1)) << shift
-        at, shift, left = at + many, shift + many, left - many
-    return int(found), at
-
-
-@compiled
-def group(joined: Bytes, place: Integers, sizes: Integers) -> Integers:
-    """The next group of columns that go on at some bit, so many numbers each: rows x columns, 0 where there is none.
-
-    Places are moved behind it.
-    """
-    most = 0
-    for column in range(sizes.size):
-        most = max(most, sizes[column])
-    found = np.zeros((most, sizes.size), np.int64)
-    for column in range(sizes.size):
-        if sizes[column]:
-            at = Unsigned(place[column])
-            bits, at = _size_of(joined, at), at + Unsigned(SIZE_BITS)
-            for row in range(sizes[column]):
-                found[row, column], at = _told_apart(joined, at, bits)
-            place[column] = at
-    return found
-
-
-@compiled
-def _first(joined: Bytes, parts: Integers, part: int, column: int) -> int:
-    """Where a column begins."""
-    place, is_long = parts[part, PLACE], parts[part, KIND] > APART
-    found = place + parts[part, COLUMNS] * (2 if is_long else 1)
-    for before in range(column):
-        found += _length(joined, place, before, is_long)
-    return int(found)
-
-
-@compiled
-def _line(joined: Bytes, parts: Integers, part: int, column: int, found: Integers) -> None:
-    """The numbers of a line, as `columns.opened_lines` has them."""
-    group, last = Unsigned(SIZE_BITS), 0
-    at = Unsigned(8 * _first(joined, parts, part, column))
-    bits, at = _size_of(joined, at), at + group
-    for each in range(found.size):
-        if each == 1:
-            bits, at = _size_of(joined, at), at + group
-        step, at = _told_apart(joined, at, bits)
-        last += (step >> 1) ^ -(step & 1)
-        found[each] = last
 
 
 @compiled
@@ -274,7 +41,7 @@ def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
 def _rows_of(plain: Bytes, parts: Integers, part: int, weekly: bool, first: int, each: int, day: int, week: int) -> int:
     """The rows of a day of a run, whose days and weeks begin there, as `days.opened` has it."""
     if not weekly:
-        return _number(plain, parts, part, 0, day + each)
+        return reading.number(plain, parts, part, 0, day + each)
     at = first % WEEK + each
     return int(plain[parts[part, PLACE] + week + at // WEEK]) >> (at % WEEK) & 1
 
@@ -285,7 +52,7 @@ def _paths_of(
 ) -> int:
     """The paths of a day that is at some place among those of its block, of so many rows."""
     if told == COUNTED:
-        return _number(plain, parts, part, 0, at)
+        return reading.number(plain, parts, part, 0, at)
     return rows if told == ALL or turn + Unsigned(day) * GOLDEN < below else 0
 
 
@@ -315,10 +82,10 @@ def _heads(
             for row in range(3 if is_apart else parts[part, ROWS]):
                 own = table[row, begin:end]
                 if is_apart:
-                    _line(joined, parts, part, row, own)
+                    reading.line(joined, parts, part, row, own)
                 else:
                     for each in range(own.size):
-                        own[each] = _number(plain, parts, part, row, each)
+                        own[each] = reading.number(plain, parts, part, row, each)
             if is_keys:
                 at = end
             else:
@@ -362,9 +129,9 @@ def _sizes(
                 if is_apart:
                     pass
                 elif told[block] == COUNTED:
-                    own[2] += _total(plain, parts, rows + 1, day, day + length)
+                    own[2] += reading.total(plain, parts, rows + 1, day, day + length)
                 elif told[block] == ALL and not weekly[block]:
-                    own[2] += _total(plain, parts, rows, day, day + length)
+                    own[2] += reading.total(plain, parts, rows, day, day + length)
                 else:
                     turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
                     for later in range(length):
@@ -386,26 +153,26 @@ def _sizes(
 def _days_apart(joined: Bytes, place: int, is_counted: bool, rows: Integers, kept: Integers) -> None:
     """The rows of a stratum's days, and their paths where these are counted, as `days.opened_apart` has them."""
     group, at = Unsigned(SIZE_BITS), Unsigned(8 * place)
-    most, at = _told_apart(joined, at + group, _size_of(joined, at))
-    many, at = _told_apart(joined, at + group, _size_of(joined, at))
+    most, at = reading.told_apart(joined, at + group, reading.size_of(joined, at))
+    many, at = reading.told_apart(joined, at + group, reading.size_of(joined, at))
     for day in range(rows.size):
         rows[day] = most
     if many:
         fewer, day = np.empty(many, np.int64), -1
-        bits, at = _size_of(joined, at), at + group
+        bits, at = reading.size_of(joined, at), at + group
         for each in range(many):
-            gap, at = _told_apart(joined, at, bits)
+            gap, at = reading.told_apart(joined, at, bits)
             day += gap + 1
             fewer[each] = day
-        bits, at = _size_of(joined, at), at + group
+        bits, at = reading.size_of(joined, at), at + group
         for each in range(many):
-            lacks, at = _told_apart(joined, at, bits)
+            lacks, at = reading.told_apart(joined, at, bits)
             rows[fewer[each]] -= lacks + 1
     if is_counted:
-        share, at = _told_apart(joined, at + group, _size_of(joined, at))
-        bits, at = _size_of(joined, at), at + group
+        share, at = reading.told_apart(joined, at + group, reading.size_of(joined, at))
+        bits, at = reading.size_of(joined, at), at + group
         for day in range(rows.size):
-            more, at = _told_apart(joined, at, bits)
+            more, at = reading.told_apart(joined, at, bits)
             kept[day] = ((more >> 1) ^ -(more & 1)) + ((rows[day] * share + (1 << SHARE_BITS - 1)) >> SHARE_BITS)
 
 
@@ -468,229 +235,6 @@ def _facts(plain: Bytes, parts: Integers, part: int, first: int, found: Integers
 
 
 @compiled
-def ranks_of(shares: Shares, needed: Integers, bits: int) -> tuple[Codes, NDArray[np.uint32]]:
-    """Tables of features one after the other, and in each of the ranks before: the rank that each part of a whole
-    belongs to; and of each rank its share, and in the lower bits of a word where that begins.
-    """
-    before, ranks = shares.shape[1], shares.shape[2] - 1
-    rank_of = np.empty(needed.size * before << bits, np.uint8)
-    share_of = np.empty(needed.size * before * ranks, np.uint32)
-    for row in range(needed.size):
-        for each in range(before):
-            number, ends = row * before + each, shares[needed[row], each]
-            own = rank_of[number << bits : (number + 1) << bits]
-            for rank in range(ranks):
-                begin, end = np.int64(ends[rank]), np.int64(ends[rank + 1])
-                share_of[number * ranks + rank] = (end - begin) << WORD | begin
-                for part in range(begin, end):
-                    own[part] = rank
-    return rank_of, share_of
-
-
-@compiled
-def _begun(joined: Bytes, at: Unsigned, past: Unsigned) -> tuple[Unsigned, Unsigned]:
-    """The number that a stream begins with, and where its other words are."""
-    number = Unsigned(0)
-    for _ in range(2):
-        if number < Unsigned(FLOOR) and at < past:
-            word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
-            number, at = number << Unsigned(WORD) | word, at + Unsigned(2)
-    return number, at
-
-
-@compiled
-def _next(
-    joined: Bytes,
-    number: Unsigned,
-    at: Unsigned,
-    past: Unsigned,
-    before: Unsigned,
-    rank_of: Codes,
-    share_of: NDArray[np.uint32],
-    ranks: Unsigned,
-    bits: Unsigned,
-) -> tuple[Unsigned, Unsigned, Unsigned]:
-    """The next rank of a stream, and the number and the place that are left; no fork where a word may be due."""
-    part = number & ((Unsigned(1) << bits) - Unsigned(1))
-    rank = Unsigned(rank_of[before << bits | part])
-    share = Unsigned(share_of[before * ranks + rank])
-    number = (share >> Unsigned(WORD)) * (number >> bits) + part - (share & Unsigned(FLOOR - 1))
-    word = Unsigned(joined[at]) | Unsigned(joined[at + Unsigned(1)]) << Unsigned(8)
-    longer, further = number << Unsigned(WORD) | word, at + Unsigned(2)
-    lacks = (number < Unsigned(FLOOR)) & (at < past)
-    return rank, longer if lacks else number, further if lacks else at
-
-
-@compiled
-def _one(
-    joined: Bytes,
-    place: Integers,
-    length: Integers,
-    tables: _Tables,
-    table: Integers,
-    follows: Unsigned,
-    found: Codes,
-    begin: int,
-    end: int,
-    row: int,
-) -> None:
-    """The ranks of one feature."""
-    past_0 = Unsigned(place[row] + 2 * length[row])
-    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-    first_0, found_0 = Unsigned(table[row]), found[row]
-    before_0 = first_0
-    for path in range(Unsigned(begin), Unsigned(end)):
-        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
-        found_0[path], before_0 = rank, first_0 + (rank & follows)
-
-
-@compiled
-def _four(
-    joined: Bytes,
-    place: Integers,
-    length: Integers,
-    tables: _Tables,
-    table: Integers,
-    follows: Unsigned,
-    found: Codes,
-    begin: int,
-    end: int,
-    row: int,
-) -> None:
-    """The ranks of four features, the last again where there are fewer, for company."""
-    last = place.size - 1
-    row_1 = min(row + 1, last)
-    row_2 = min(row + 2, last)
-    row_3 = min(row + 3, last)
-    past_0 = Unsigned(place[row] + 2 * length[row])
-    past_1 = Unsigned(place[row_1] + 2 * length[row_1])
-    past_2 = Unsigned(place[row_2] + 2 * length[row_2])
-    past_3 = Unsigned(place[row_3] + 2 * length[row_3])
-    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-    number_1, at_1 = _begun(joined, Unsigned(place[row_1]), past_1)
-    number_2, at_2 = _begun(joined, Unsigned(place[row_2]), past_2)
-    number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
-    first_0, found_0 = Unsigned(table[row]), found[row]
-    first_1, found_1 = Unsigned(table[row_1]), found[row_1]
-    first_2, found_2 = Unsigned(table[row_2]), found[row_2]
-    first_3, found_3 = Unsigned(table[row_3]), found[row_3]
-    before_0 = first_0
-    before_1 = first_1
-    before_2 = first_2
-    before_3 = first_3
-    for path in range(Unsigned(begin), Unsigned(end)):
-        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
-        found_0[path], before_0 = rank, first_0 + (rank & follows)
-        rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
-        found_1[path], before_1 = rank, first_1 + (rank & follows)
-        rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, *tables)
-        found_2[path], before_2 = rank, first_2 + (rank & follows)
-        rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, *tables)
-        found_3[path], before_3 = rank, first_3 + (rank & follows)
-
-
-@compiled
-def _six(
-    joined: Bytes,
-    place: Integers,
-    length: Integers,
-    tables: _Tables,
-    table: Integers,
-    follows: Unsigned,
-    found: Codes,
-    begin: int,
-    end: int,
-    row: int,
-) -> None:
-    """The ranks of six features, or five."""
-    last = place.size - 1
-    row_1 = min(row + 1, last)
-    row_2 = min(row + 2, last)
-    row_3 = min(row + 3, last)
-    row_4 = min(row + 4, last)
-    row_5 = min(row + 5, last)
-    past_0 = Unsigned(place[row] + 2 * length[row])
-    past_1 = Unsigned(place[row_1] + 2 * length[row_1])
-    past_2 = Unsigned(place[row_2] + 2 * length[row_2])
-    past_3 = Unsigned(place[row_3] + 2 * length[row_3])
-    past_4 = Unsigned(place[row_4] + 2 * length[row_4])
-    past_5 = Unsigned(place[row_5] + 2 * length[row_5])
-    number_0, at_0 = _begun(joined, Unsigned(place[row]), past_0)
-    number_1, at_1 = _begun(joined, Unsigned(place[row_1]), past_1)
-    number_2, at_2 = _begun(joined, Unsigned(place[row_2]), past_2)
-    number_3, at_3 = _begun(joined, Unsigned(place[row_3]), past_3)
-    number_4, at_4 = _begun(joined, Unsigned(place[row_4]), past_4)
-    number_5, at_5 = _begun(joined, Unsigned(place[row_5]), past_5)
-    first_0, found_0 = Unsigned(table[row]), found[row]
-    first_1, found_1 = Unsigned(table[row_1]), found[row_1]
-    first_2, found_2 = Unsigned(table[row_2]), found[row_2]
-    first_3, found_3 = Unsigned(table[row_3]), found[row_3]
-    first_4, found_4 = Unsigned(table[row_4]), found[row_4]
-    first_5, found_5 = Unsigned(table[row_5]), found[row_5]
-    before_0 = first_0
-    before_1 = first_1
-    before_2 = first_2
-    before_3 = first_3
-    before_4 = first_4
-    before_5 = first_5
-    for path in range(Unsigned(begin), Unsigned(end)):
-        rank, number_0, at_0 = _next(joined, number_0, at_0, past_0, before_0, *tables)
-        found_0[path], before_0 = rank, first_0 + (rank & follows)
-        rank, number_1, at_1 = _next(joined, number_1, at_1, past_1, before_1, *tables)
-        found_1[path], before_1 = rank, first_1 + (rank & follows)
-        rank, number_2, at_2 = _next(joined, number_2, at_2, past_2, before_2, *tables)
-        found_2[path], before_2 = rank, first_2 + (rank & follows)
-        rank, number_3, at_3 = _next(joined, number_3, at_3, past_3, before_3, *tables)
-        found_3[path], before_3 = rank, first_3 + (rank & follows)
-        rank, number_4, at_4 = _next(joined, number_4, at_4, past_4, before_4, *tables)
-        found_4[path], before_4 = rank, first_4 + (rank & follows)
-        rank, number_5, at_5 = _next(joined, number_5, at_5, past_5, before_5, *tables)
-        found_5[path], before_5 = rank, first_5 + (rank & follows)
-
-
-@compiled
-def _ranked(
-    joined: Bytes,
-    place: Integers,
-    length: Integers,
-    tables: _Tables,
-    table: Integers,
-    before: int,
-    found: Codes,
-    begin: int,
-    end: int,
-) -> None:
-    """The ranks of some paths, of features whose streams begin at some place and have so many words.
-
-    `table` tells where the tables of each feature begin. Four or six features take turns: while one waits for its rank,
-    others go on. Numbers are without a sign, which spares machine code the question whether they count from the end.
-    """
-    follows, last, row = Unsigned(255 if before > 1 else 0), place.size - 1, 0
-    while row <= last:
-        left = place.size - row
-        if left == 1:
-            _one(joined, place, length, tables, table, follows, found, begin, end, row)
-            row += 1
-        elif left == 5 or left == 6:
-            _six(joined, place, length, tables, table, follows, found, begin, end, row)
-            row += 6
-        else:
-            _four(joined, place, length, tables, table, follows, found, begin, end, row)
-            row += 4
-
-
-@compiled
-def _coded(found: Codes, first: Codes, second: Codes, centres: Codes, code_of: Codes) -> None:
-    """Make codes of a feature's ranks, given the codes of its parents; none where it has fewer."""
-    if first.size and second.size:
-        for each in range(found.size):
-            found[each] = code_of[centres[first[each], second[each]], found[each]]
-    elif first.size:
-        for each in range(found.size):
-            found[each] = code_of[centres[first[each], 0], found[each]]
-
-
-@compiled
 def _bins_of(
     plain: Bytes, parts: Integers, part: int, stratum: int, starts: Codes, ends: Codes, tilt: Tilts, counts: Integers
 ) -> None:
@@ -712,23 +256,23 @@ def _bins_of(
 def _bins_apart(joined: Bytes, place: int, starts: Codes, ends: Codes, tilt: Tilts, counts: Integers) -> None:
     """The same, from a column of numbers that begins at some byte."""
     at, bins, group = Unsigned(8 * place), starts.size, Unsigned(SIZE_BITS)
-    end, at = _told_apart(joined, at + group, _size_of(joined, at))
-    bits, at = _size_of(joined, at), at + group
+    end, at = reading.told_apart(joined, at + group, reading.size_of(joined, at))
+    bits, at = reading.size_of(joined, at), at + group
     for each in range(bins):
         starts[each] = end
-        wide, at = _told_apart(joined, at, bits)
+        wide, at = reading.told_apart(joined, at, bits)
         end += wide
-    bits, at = _size_of(joined, at), at + group
+    bits, at = reading.size_of(joined, at), at + group
     for each in range(bins):
-        shape, at = _told_apart(joined, at, bits)
+        shape, at = reading.told_apart(joined, at, bits)
         _put(
             starts, ends, tilt, each, int(starts[each]), int(starts[each + 1]) if each + 1 < bins else end,
             (shape >> 1) ^ -(shape & 1),
         )  # fmt: skip
-    bits, at = _size_of(joined, at), at + group
+    bits, at = reading.size_of(joined, at), at + group
     for each in range(bins):
-        counts[each], at = _told_apart(joined, at, bits)
-    counts[bins], at = _told_apart(joined, at + group, _size_of(joined, at))
+        counts[each], at = reading.told_apart(joined, at, bits)
+    counts[bins], at = reading.told_apart(joined, at + group, reading.size_of(joined, at))
 
 
 @compiled
@@ -780,13 +324,13 @@ def decoded(
     is in scope, which are those that others speak for, all are read.
     """
     tables = features.size + stretch_days.size
-    parts, words, _ = _parted(joined, frames, tables, needed.size)
+    parts, words, _ = reading.parted(joined, frames, tables, needed.size)
     per_block = parts.shape[0] // which.size
     place_low, weekly, told, below = (
-        _taken(place_low, which),
-        _taken(weekly, which),
-        _taken(told, which),
-        _taken(below, which),
+        reading.taken(place_low, which),
+        reading.taken(weekly, which),
+        reading.taken(told, which),
+        reading.taken(below, which),
     )
     keys_of, runs_of = _heads(plain, joined, parts, per_block, place_low)
     days_known = (weekly, told, below, latitude, longitude)
@@ -811,7 +355,7 @@ def decoded(
     for block in range(place_low.size):
         keys, day, week = block * per_block, 0, 0
         is_apart = parts[keys, KIND] >= APART
-        column = _first(joined, parts, keys + 2, 0) if is_apart else 0
+        column = reading.first(joined, parts, keys + 2, 0) if is_apart else 0
         for stratum in range(parts[keys, ROWS if is_apart else COLUMNS]):
             own_day, own_week, own = to_day, week, sizes[seen]
             if own[3]:
@@ -853,7 +397,7 @@ def decoded(
                 to, to_day, paths = to + 1, to_day + own[1], paths + own[2]
                 run_offset[to], day_offset[to] = to_run, to_day
             if is_apart:
-                column += _length(joined, parts[keys + 2, PLACE], stratum, parts[keys + 2, KIND] > APART)
+                column += reading.length(joined, parts[keys + 2, PLACE], stratum, parts[keys + 2, KIND] > APART)
             seen, run, day, week = seen + 1, run + own[0], day + own[1], week + own[4]
 
     # bins, paths and stretches
@@ -877,7 +421,7 @@ def decoded(
         row_of[needed[row]] = row
     before, is_kept = shares.shape[1], rank_of.size > 0
     if not is_kept:
-        rank_of, share_of = ranks_of(shares, needed, bits)
+        rank_of, share_of = ranking.ranks_of(shares, needed, bits)
     tables_of = (rank_of, share_of, Unsigned(shares.shape[2] - 1), Unsigned(bits))
     at, length = np.empty(needed.size, np.int64), np.empty(needed.size, np.int64)
     table = np.empty(needed.size, np.int64)
@@ -895,12 +439,12 @@ def decoded(
         for row in range(needed.size):
             at[row] = words[block * needed.size + row]
             if is_apart:
-                _line(joined, parts, lengths, needed[row], lengths_of[row])
+                reading.line(joined, parts, lengths, needed[row], lengths_of[row])
             else:
                 for each in range(streams):
-                    lengths_of[row, each] = _number(plain, parts, lengths, needed[row] * streams + each, 0)
+                    lengths_of[row, each] = reading.number(plain, parts, lengths, needed[row] * streams + each, 0)
         for feature in range(features.size):
-            apart[feature] = _first(joined, parts, keys + HEADS + feature, 0)
+            apart[feature] = reading.first(joined, parts, keys + HEADS + feature, 0)
         for stratum in range(parts[keys, ROWS if parts[keys, KIND] >= APART else COLUMNS]):
             own_size = sizes[seen]
             for row in range(needed.size if own_size[3] and not streams else 0):
@@ -912,7 +456,7 @@ def decoded(
                     length[row] = lengths_of[row, lap]
                 if own_size[3]:
                     end = min(begin + LAP, to_path + (reached_by[to] if heard else own_size[2]))
-                    _ranked(joined, at, length, tables_of, table, before, known, begin, end)
+                    ranking.ranked(joined, at, length, tables_of, table, before, known, begin, end)
                 for row in range(needed.size):
                     at[row] += 2 * length[row]
                 lap += 1
@@ -931,7 +475,7 @@ def decoded(
                         first = known[row_of[parents[feature, 0]], to_path:last_path]
                     if parents[feature, 1] >= 0:
                         second = known[row_of[parents[feature, 1]], to_path:last_path]
-                    _coded(known[row, to_path:last_path], first, second, centres[feature], code_of)
+                    ranking.coded(known[row, to_path:last_path], first, second, centres[feature], code_of)
                     for each in range(last_path, end_path):
                         known[row, each] = 0
                 turns = run_turn[run_offset[to] : run_offset[to + 1]]
@@ -952,7 +496,7 @@ def decoded(
             for feature in range(features.size):
                 own = keys + HEADS + feature
                 if parts[own, KIND] >= APART:
-                    apart[feature] += _length(joined, parts[own, PLACE], stratum, parts[own, KIND] > APART)
+                    apart[feature] += reading.length(joined, parts[own, PLACE], stratum, parts[own, KIND] > APART)
             seen, run, path = seen + 1, run + own_size[0], path + own_size[2]
     codes = np.empty((features.size, paths), np.uint8)
     for feature in range(features.size):

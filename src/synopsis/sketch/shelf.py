@@ -28,9 +28,9 @@ from synopsis.sketch.stretches import Stretching
 from synopsis.sketch.tilts import Tilts
 
 if TYPE_CHECKING:
-    from synopsis.sketch import decoding
+    from synopsis.sketch import decoding, ranking, reading
 else:
-    decoding = Later("synopsis.sketch.decoding")
+    decoding, ranking, reading = (Later(f"synopsis.sketch.{name}") for name in ("decoding", "ranking", "reading"))
 
 #: The largest share below one.
 _MOST_SHARE: Final = 1.0 - 2.0**-53
@@ -177,7 +177,7 @@ class Shelf:
         shares, bits = self.contexts.odds.shares, self.contexts.odds.bits
         features, before, _ = shares.shape
         is_kept = features * before << bits <= _TABLES * self.sizes.sum()
-        tables = decoding.ranks_of(shares, np.arange(features if is_kept else 0), bits)
+        tables = ranking.ranks_of(shares, np.arange(features if is_kept else 0), bits)
         blocks = (self.place_low, self.weekly, self.told, self.below, self.latitude, self.longitude)
         return shares, bits, *tables, *blocks
 
@@ -201,7 +201,7 @@ class Shelf:
         of days and bins that are opened, and to the paths of the strata.
         """
         places = (self.place_low, self.place_high)
-        which, sizes, is_packed = decoding.looked_up(chosen, *places, self.sizes, self.is_packed, wanted.frames)
+        which, sizes, is_packed = reading.looked_up(chosen, *places, self.sizes, self.is_packed, wanted.frames)
         if not which.size:
             return None
         picked, all_frames = wanted.picked, self.frames
@@ -211,7 +211,7 @@ class Shelf:
         frames.append(BEHIND)
         joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
         if is_packed:
-            plain = plain_bytes(*decoding.packs(joined, sizes, *wanted.parts))
+            plain = plain_bytes(*reading.packs(joined, sizes, *wanted.parts))
         given: tuple[Any, ...] = (
             plain,
             joined,
