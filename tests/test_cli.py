@@ -139,7 +139,7 @@ TARGETS = {
         lambda place: DeltaTable.create(place / "sketch", SCHEMA),
         r"is a Delta table that Synopsis did not write; give another folder",
     ),
-    "of a newer format": (newer, r"has sketch format 99 and this release reads 7; upgrade synopsis"),
+    "of a newer format": (newer, r"has sketch format 99 and this release reads 8; upgrade synopsis"),
     "below a file": (
         lambda place: (place.parent.rmdir(), place.parent.touch()),
         r"cannot be made, for nothing can be written to .*; give another folder",

@@ -385,6 +385,7 @@ def test_without_strata_there_is_nothing():
         run_place=none,
         run_first=none,
         run_days=none,
+        run_turn=np.empty(0, np.uint64),
         day_rows=none,
         day_kept=none,
         codes=np.empty((3, 0), np.uint8),
