@@ -84,14 +84,6 @@ def test_a_summary_learns_and_what_it_learnt_is_stored():
     assert from_table(to_table(SUMMARY)).effects is None
 
 
-def test_older_summaries_know_nothing_of_it():
-    table = to_table(SUMMARY)
-    facts = [text.replace(', "effects": null', "") for text in table["facts"].to_pylist()]
-    assert "effects" not in facts[0]
-    older = table.set_column(1, table.schema.field("facts"), [facts])
-    assert from_table(older).effects is None
-
-
 def test_some_features_have_their_own():
     both = SUMMARY.learnt
     only = both.of_strata(both.opened((1,)), (1,))

@@ -90,4 +90,5 @@ def test_nothing_is_nothing():
     empty = Cut.of(none, none, np.empty((2, 0), np.int32), np.empty(0, bool))
     assert empty.off(10).tolist() == [0.0, 0.0]
     assert empty.moving(10).tolist() == [0, 0]
-    assert dealt(5, {days: np.zeros(2) for days in (1, 2, 3, 5)}, {days: np.ones(2) for days in (1, 2, 3, 5)}, max)
+    off, bytes_of = ({days: number * np.ones(2) for days in (1, 2, 3, 5)} for number in (0.0, 1.0))
+    assert dealt(5, off, bytes_of, max) == (5, 5)

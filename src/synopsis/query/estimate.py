@@ -287,13 +287,17 @@ class Estimates:
         offsets = (sample.slots.offset, sample.paths.offset, live.offset)
         return *known, self._lumps, sample.paths.part, sample.paths.place, *offsets
 
+    @property
+    def _about_pairs(self) -> _About:
+        """The same of two features: what was learnt of the choice of paths holds for one."""
+        return self.sample.reach_as_told, *self._about[1:]
+
     def correlation_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the correlation lies."""
         pair = self._pair(one, two)
         r, half = pair.correlation, NONE
         if pair.told:
-            about = (self.sample.reach_as_told, *self._about[1:])
-            half = influences.of_pair(r, *pair.told, *about)
+            half = influences.of_pair(r, *pair.told, *self._about_pairs)
         known = (pair.within, pair.beyond, pair.square, pair.other, self.sample.slots.offset)
         low, high = intervals.correlation(r, half, *known)
         return low, high
@@ -304,8 +308,7 @@ class Estimates:
         r, most = pair.correlation, np.sqrt(pair.square * pair.other)
         low, high = -most, most
         if pair.told:
-            about = (self.sample.reach_as_told, *self._about[1:])
-            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *about)
+            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about_pairs)
             unseen, heard = pair.unseen, self._heard
             middle = pair.covariance + unseen * np.fmax(pair.seen, 0.0) / 2
             reach = np.hypot(half, intervals.LACKING * unseen)

@@ -51,8 +51,8 @@ class Scoped:
     def sample(self) -> Sample:
         """Their paths."""
         own = (self.kept, self.opened.summary.scales, self.opened.features)
-        about = (self.opened.summary.layout.pace, self.opened.effects)
-        return Sample(*own, self.covers, None, self.slots, *about)
+        pace = self.opened.summary.layout.pace
+        return Sample(*own, self.covers, slots=self.slots, pace=pace, effects=self.opened.effects)
 
     @cached_property
     def strata(self) -> Scope:

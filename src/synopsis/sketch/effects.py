@@ -11,20 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from synopsis.sketch import foretelling, stretches
-from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata
-
-if TYPE_CHECKING:
-    from synopsis.sketch import encoding
-else:
-    encoding = Later("synopsis.sketch.encoding")
 
 #: Paths that a stratum and a stretch need to count.
 _STRATUM_PATHS: Final = 16
@@ -110,10 +104,7 @@ def _of_mean(strata: Strata, feature: int, axis: Floats, read: Floats, stratum: 
     stretch, of_stretch = np.repeat(np.arange(size), kept), foretelling.strata_of(strata, offset)
     span = strata.day[offset[:-1]] // days
     span -= span.min(initial=0)
-    begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
-    in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
-    sums = np.zeros((stretches.FACTS, size + len(strata)))
-    encoding.told(codes, strata.day_offset, offset, strata.day_kept, in_bin, sums)
+    in_bin, sums = foretelling.of_paths(strata, feature, axis)
     held, rows = sums[0, :size], read[0]
     off = sums[1, :size] / np.maximum(held, 1.0) - read[1]
     there = codes < strata.bins

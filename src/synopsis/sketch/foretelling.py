@@ -84,10 +84,7 @@ def foretold(strata: Strata, feature: int, axis: Floats) -> Floats:
     size, paths, of_stretch = offset.size - 1, np.diff(strata.path_offset), strata_of(strata, offset)
     many = np.add.reduceat(strata.day_kept, offset[:-1]) if size else offset[:-1]
     many = many + stretches.SEEN * (paths > 0)[of_stretch]
-    begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
-    in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
-    sums = np.zeros((stretches.FACTS, size + len(strata)))  # of paths with a value: how many, levels and squares
-    encoding.told(strata.codes[feature], strata.day_offset, offset, strata.day_kept, in_bin, sums)
+    sums = of_paths(strata, feature, axis)[1]
     (held, level, square), usual = sums[:, :size], sums[:, size:]
     seen = stretches.SEEN * (usual[0] / np.maximum(paths, 1))[of_stretch]
     more = stretches.USUAL * (usual / np.maximum(usual[0], 1.0))[:, of_stretch]
@@ -97,6 +94,18 @@ def foretold(strata: Strata, feature: int, axis: Floats) -> Floats:
     mean, square = (level + more[1]) / values, (square + more[2]) / values
     deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
     return np.stack((share * _rows(strata, offset), mean, np.where(is_still, stretches.STILL, deviation)))
+
+
+def of_paths(strata: Strata, feature: int, axis: Floats) -> tuple[Floats, Floats]:
+    """(level, square) x strata x bins of what paths in each bin are thought to be; and of those that have a value how
+    many there are, their levels and squares, added up by stretch, and behind these by stratum.
+    """
+    begin, end = strata.starts[feature].astype(np.int64), strata.ends[feature].astype(np.int64)
+    in_bin = (axis[1:, end] - axis[1:, begin]) / np.maximum(axis[0, end] - axis[0, begin], 1e-300)
+    offset = strata.stretch_offsets[feature]
+    sums = np.zeros((stretches.FACTS, offset.size - 1 + len(strata)))
+    encoding.told(strata.codes[feature], strata.day_offset, offset, strata.day_kept, in_bin, sums)
+    return in_bin, sums
 
 
 def strata_of(strata: Strata, offset: Integers) -> Integers:

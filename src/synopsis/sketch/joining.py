@@ -222,7 +222,8 @@ def _stretched(
     """The same strata with the stretches of these parts, whose strata have these numbers, told by new scales if any."""
     assert made.stretching is not None
     axes = stretches.running(scales, made.stretching)
-    keys = {days: _keys(made, at, np.arange(len(made)), days, made) for at, days in enumerate(made.lengths)}
+    lengths = made.stretching.lengths.items()
+    keys = {days: _keys(made, features[0], np.arange(len(made)), days, made) for days, features in lengths}
     total = [np.zeros((stretches.FACTS, keys[days].size)) for days in made.lengths]
     for part, number in zip(parts, numbers, strict=True):
         for feature, (sums, days) in enumerate(zip(foretelling.sums_of(part, axes), made.lengths, strict=True)):

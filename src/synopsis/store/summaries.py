@@ -107,7 +107,7 @@ def from_table(table: pa.Table) -> Summary | None:
             if parts[row] == "block"
         ),
         _meetings(facts[parts.index("meetings")], rows[parts.index("meetings")]) if "meetings" in parts else None,
-        Effects.from_dict(learnt) if (learnt := shared.get("effects")) else None,  # older ones have none
+        None if shared["effects"] is None else Effects.from_dict(shared["effects"]),
     )
 
 
