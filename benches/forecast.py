@@ -93,6 +93,7 @@ RIVALS = {"week ago": 7, "yesterday": 1, "52 weeks ago": 364}
 TRUE_WEEK = "week ago, of rows"  #: what no sketch knows
 LAST, EARLIER, ALL = "last 30 days", "earlier months", "all ends"
 ROLLING = "rolling through the last 30 days"
+BY_THEMSELVES = "earlier ends that meet it by themselves"
 LEVELS, MEAN, MEDIAN, ALONE = (0.9, 0.95), "mean", "median", "alone"
 
 
@@ -411,8 +412,9 @@ def main() -> int:
     if not DATA.exists():
         print(f"{DATA} is absent: nothing was measured")
         return 0
-    figures: dict[str, Any] = json.loads(RESULTS.read_text())["figures"] if options.only and RESULTS.exists() else {}
-    rows, times, alone = [], [], {}
+    kept: dict[str, Any] = json.loads(RESULTS.read_text()) if options.only and RESULTS.exists() else {}
+    figures, alone = kept.get("figures", {}), kept.get(BY_THEMSELVES, {})
+    rows, times = [], []
     for name in LENGTHS if options.only is None else (options.only,):
         figures.pop(name, None)
         for source, by_when in measured(name, options.months, not options.earlier).items():
@@ -465,7 +467,7 @@ def main() -> int:
                 said = "met" if met else "not met"
                 print(f"{when}, {kind} errors of the {method}, which is not the bar: {said} ({words})")
     bar_met, bar_words = judged([each for of_data in figures.values() for each in of_data["sketch"][LAST].values()])
-    told = {"met": bar_met, "met by reading": readings, "earlier ends that meet it by themselves": alone}
+    told = {"met": bar_met, "met by reading": readings, BY_THEMSELVES: alone}
     write_results("forecast", {"figures": figures, "ms": float(np.median(times)), **told})
     print(bar(bar_met, bar_words))
     return 0
