@@ -25,7 +25,8 @@ cross-validated (Hyndman and Athanasopoulos 2021, 5.10): the sketch is given eac
 is built anew where its memory no longer holds all days), and a forecast is made from every day, so that there are 30 of
 one day ahead, 24 of seven and one of 30. No row after its origin is known to any of them.
 
-What was tried last, for rain, skewed features and the width of intervals, is in docs/decisions/0026 and docs/trials.md.
+What was tried last, for rain, skewed features, the width of intervals and how it follows what came of late, is in
+docs/decisions/0026 and docs/trials.md.
 Before, with sketches that had no stretches, 0.15 of the claimed error and errors in deviations of the sketch:
 
 Tried on twelve earlier months of 80 series of rows, and not kept (error over 30 days with all / 120 days of history;
