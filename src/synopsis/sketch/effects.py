@@ -28,6 +28,9 @@ _STRETCH_PATHS: Final = 3
 #: places are thought to have nothing in common.
 _UNKNOWN: Final = 16.0
 
+#: Squares that the errors of a stratum's shares are worth: they go up and down together (Cramér and von Mises).
+_SQUARES: Final = 2.5
+
 #: Effects are never thought to be smaller or larger than this.
 _LEAST, _MOST = 0.2, 5.0
 
@@ -79,9 +82,12 @@ def _of_shares(strata: Strata, feature: int, stratum: Integers) -> float:
     )
     same = stratum[1:] == stratum[:-1]
     apart = np.bincount(stratum[1:][same], np.abs(np.diff(codes))[same], paths.size) / np.maximum(paths - 1, 1) / 2
-    told = (paths >= _STRATUM_PATHS) & (rows > paths) & (apart > 0.0)
-    ratio = (off * off).sum(axis=1)[told] / (apart / np.maximum(paths, 1) * (1.0 - paths / np.maximum(rows, 1)))[told]
-    return float(np.log(_held((ratio.sum() + _UNKNOWN) / (ratio.size + _UNKNOWN))))
+    told = (paths >= _STRATUM_PATHS) & (rows > paths)
+    square = paths * (off * off).sum(axis=1)
+    usual = apart * (1.0 - paths / np.maximum(rows, 1))
+    known, unknown = _SQUARES * np.count_nonzero(told & (apart > 0.0)), _UNKNOWN / strata.features
+    effect = square[told].sum() / max(usual[told].sum(), 1e-300)
+    return float(np.log(_held((known * effect + unknown) / (known + unknown))))
 
 
 def _held(effect: Any) -> Any:
