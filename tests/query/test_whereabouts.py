@@ -196,3 +196,43 @@ def test_estimates_follow_positions_within_cells():
             "COUNT(*)"
         ]
         assert value.estimate == pytest.approx(truth, rel=0.5, abs=12)
+
+
+@pytest.mark.parametrize("name", ["mid-latitudes", "pole"])
+@pytest.mark.parametrize("condition", ["", " AND height > 1200 AND speed < 25"])
+def test_intervals_at_95_hold_about_as_often_as_they_say(name, condition):
+    """In boxes that cut cells and times that cut days; nothing is said of scopes with fewer than 20 rows."""
+    data, random = TRACKS[name], np.random.default_rng(3)
+    asked = {
+        "COUNT(*)": "count(*)",
+        "MEAN(speed)": "avg(speed)",
+        "STD(speed)": "stddev_pop(speed)",
+        "MEDIAN(height)": "median(height)",
+        "CORRELATION(height, speed)": "corr(height, speed)",
+    }
+    held: dict[str, list[bool]] = {each: [] for each in asked}
+    for _ in range(150):
+        at, high, wide = int(random.integers(ROWS)), *random.uniform(2.0, 30.0, 2)
+        south, north = max(data.lat[at] - high, -90.0), min(data.lat[at] + high, 90.0)
+        west, east = max(data.lon[at] - wide, -180.0), min(data.lon[at] + wide, 180.0)
+        one, two = np.sort(random.integers(0, 6 * 24, 2) * (DAY_US // 24) + BEGIN_US).tolist()
+        texts = [(EPOCH + timedelta(microseconds=each)).strftime("%Y-%m-%dT%H:%M:%SZ") for each in (one, two)]
+        box = f"BOX({south!s}, {west!s}, {north!s}, {east!s}) AND time >= '{texts[0]}' AND time < '{texts[1]}'"
+        meant = (
+            f"lat BETWEEN {south!s} AND {north!s} AND lon BETWEEN {west!s} AND {east!s} AND us >= {one} AND us < {two}"
+        )
+        truths = data.truth(", ".join(asked.values()), meant + condition)[0]
+        if truths[0] < 20:
+            continue
+        answer = data.query(f"SELECT {', '.join(asked)} WHERE {box}{condition}")
+        for each, truth in zip(asked, truths, strict=True):
+            value = answer[each]
+            if value.p95 is None:
+                assert value.guarantee == "exact"
+                continue
+            slack = 0.5 if each == "COUNT(*)" else 1e-9
+            held[each].append(value.p95[0] - slack <= truth <= value.p95[1] + slack)
+    for each, those in held.items():
+        assert len(those) > 40, each
+        assert np.mean(those) > 0.88, (each, np.mean(those), len(those))
+    assert not all(all(those) for those in held.values())  # as they would if they were as wide as what is certain

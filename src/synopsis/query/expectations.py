@@ -33,7 +33,7 @@ def expected(summary: Summary, layout: Layout, questions: int = 48, seed: int = 
     """Median errors by function and number of predicates.
 
     COUNT is told as a part of itself, CORRELATION as it is, all others in standard deviations of the feature; None
-    where no interval at 95% is known, as of moving objects. Cost: that of so many questions.
+    where no interval at 95% is known. Cost: that of so many questions.
     """
     deviations = _deviations(summary, layout)
     found: dict[tuple[str, int], list[float]] = {}

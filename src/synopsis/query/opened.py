@@ -8,9 +8,9 @@ cells that stand for places of moving objects may be cut, too: `whereabouts` tel
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,17 @@ from synopsis.query.regions import Region
 from synopsis.query.sampled import effects_of
 from synopsis.query.scoping import Part, Scope
 from synopsis.query.whereabouts import Whereabouts
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
+
+if TYPE_CHECKING:
+    from synopsis.sketch import mixing
+else:
+    mixing = Later("synopsis.sketch.mixing")
 
 DAY: Final = Bucket.parse("1d")
 
@@ -88,6 +94,8 @@ class Opened:
             # Stretches tell nothing of rows that fulfil a condition.
             stretched = part.condition == EVERYTHING
             strata = summary.opened_within(features, chosen, *days_of(layout, begin, end), stretched=stretched)
+            if strata is not None and summary.layout.moving:
+                strata = replace(strata, codes=mixing.mixed(strata.codes, strata.day_kept))
         return cls(summary, layout, features, strata, chosen, begin, end, whereabouts, cut)
 
     @classmethod
@@ -100,7 +108,7 @@ class Opened:
     def is_beyond_paths(self) -> bool:
         """Whether paths are no ground for intervals at 95%."""
         scales = self.summary.scales
-        return self.summary.layout.moving or any(scales.is_widened(feature) for feature in self.features)
+        return any(scales.is_widened(feature) for feature in self.features)
 
     @property
     def effects(self) -> Floats:

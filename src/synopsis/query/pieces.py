@@ -180,10 +180,8 @@ class Pieces:
         return guessed(found[0], None if p95 is None else (found[1], found[2]))
 
     def _at_95(self, source: Any, name: str, *arguments: Any) -> tuple[Floats, Floats] | None:
-        """Intervals at 95%, where paths can tell.
-
-        It takes paths in the order of time, which moving objects have not, and features whose values lie within the
-        ends that bins were fitted to.
+        """Intervals at 95%, where paths can tell: it takes features whose values lie within the ends that bins were
+        fitted to.
         """
         if self.scoped.opened.is_beyond_paths:
             return None

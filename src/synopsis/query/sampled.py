@@ -167,7 +167,7 @@ class Sample:
         Where a group has none, all paths of its strata speak for it, whatever their day.
         """
         slots, covers, place = self.slots, self._covers, self.strata.shared_place
-        known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any()))
+        known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any() and not covers.lean.size))
         leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place, self.strata.even)
         return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
 
@@ -229,6 +229,9 @@ class Sample:
         if not self.slots.days_cut.any():
             return np.zeros(self.groups)
         strata, covers = self.strata, self._covers
+        if covers.lean.size:
+            of_paths = (covers.lean, covers.lean_start, covers.offset)
+            return weighing.leaning_edges(strata.day_rows, strata.day_kept, covers.day, covers.share, *of_paths)
         own = (strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
         return weighing.edges(*own, self._pace)
 

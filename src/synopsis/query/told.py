@@ -313,17 +313,20 @@ def tell(
         partly = partly or covered[slot] != 1.0
     for group in range(groups):
         cut = cut or days_cut[group] > 0
+    hours = cut and lean.size == 0
     total = weighing.added(rows, slots)
     days = (day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots)
     column, slot_of, weight, part, at_place, paths = weighing.paths_of(
-        *days, in_scope, kept, covered, total, cut, lean, lean_start, place, even
+        *days, in_scope, kept, covered, total, hours, lean, lean_start, place, even
     )
     for group in range(groups):
         if paths[group + 1] == paths[group]:
             return False, found
     reach = influences.reaches(weight, part, paths, in_scope, total, effects[0])
     edge = np.zeros(groups)
-    if cut:
+    if cut and not hours:
+        edge = weighing.leaning_edges(day_rows, day_kept, day, share, lean, lean_start, day_begins)
+    elif cut:
         edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
 
     # the clause

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synopsis.query.inference import NORMAL
 from synopsis.sketch import decoding
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
@@ -334,6 +335,39 @@ def edges(
         for at in range(rows.size):
             square += rows[at] * rows[at]
         edge[group] = np.sqrt(square)
+    return edge
+
+
+@compiled
+def leaning_edges(
+    day_rows: Integers,
+    day_kept: Integers,
+    day: Integers,
+    share: Floats,
+    lean: Floats,
+    lean_start: Integers,
+    offset: Integers,
+) -> Floats:
+    """The same where paths know how far they are in scope: rows beside them are as far, as neighbours differ by chance.
+
+    Of a day without a path the share is a guess, which may be all wrong.
+    """
+    edge = np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        square, before, is_first = 0.0, 0.0, True
+        for each in range(offset[group], offset[group + 1]):
+            rows, own, part = float(day_rows[day[each]]), day_kept[day[each]], share[each]
+            if not 0.0 < part < 1.0:
+                continue
+            if not own:
+                square += rows * rows * part * (1.0 - part)
+                continue
+            weight = rows / own
+            for path in range(own):
+                held = min(part * lean[lean_start[each] + path], 1.0)
+                step, before, is_first = 0.0 if is_first else held - before, held, False
+                square += weight * max(weight - 1.0, 0.0) * step * step / 2.0 + weight * held * (1.0 - held)
+        edge[group] = NORMAL * np.sqrt(square)
     return edge
 
 

@@ -554,8 +554,8 @@ class Estimates:
 
     @cached_property
     def _path_part(self) -> Floats | None:
-        """Paths: the share of their day that is in scope; None where days are never cut."""
-        if not self._cut.size or self._stray:
+        """Paths: the share of their day that is in scope; None where days are never cut, or each path knows it."""
+        if not self._cut.size or self._stray or (self._lean is not None and self._lean.size):
             return None
         return np.repeat(self._part, self._days.kept)
 
@@ -579,11 +579,24 @@ class Estimates:
             return 0.0
         part, at = self._part[self._cut], self._within[self._cut]
         rows = self._strata.day_rows[at]
+        if self._lean is not None and self._lean.size:
+            return self._leaning_edge(part, rows, self._strata.day_kept[at], self._days.first[self._cut])
         filled = np.clip(rows * self._pace, 1e-9, 1.0)
         least, most = np.maximum(part + filled - 1.0, 0.0) / filled, np.minimum(part / filled, 1.0)
         off = np.minimum(rows * np.maximum(part, 1.0 - part), 1.0 + rows * np.maximum(part - least, most - part))
         _, end = np.unique(self._strata.day[at], return_inverse=True)
         return float(np.sqrt((np.bincount(end, off) ** 2).sum()))
+
+    def _leaning_edge(self, part: Floats, rows: Integers, kept: Integers, first: Integers) -> float:
+        """The same where paths know how far they are in scope; of a day without one, the share is a guess."""
+        assert self._lean is not None
+        column = np.repeat(first - np.cumsum(kept) + kept, kept) + np.arange(kept.sum())
+        held = np.minimum(np.repeat(part, kept) * self._lean[column], 1.0)
+        weight = np.repeat(rows / np.maximum(kept, 1), kept)
+        step = np.diff(held, prepend=held[:1])
+        square = weight * np.maximum(weight - 1.0, 0.0) * step**2 / 2 + weight * held * (1.0 - held)
+        guessed = (rows**2 * part * (1.0 - part))[kept == 0]
+        return NORMAL * math.sqrt(square.sum() + guessed.sum())
 
     @cached_property
     def _reach(self) -> Floats:
