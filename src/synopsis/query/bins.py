@@ -115,11 +115,15 @@ def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
         return np.array([(0.0, float(axis.mass[-1]))])
     step = axis.step
     if not step:
-        edges = [(low, high) for low, high in ranges]
+        found = [
+            (axis.below(low, included=_is_beyond(low)), axis.below(high, included=not _is_beyond(-high)))
+            for low, high in ranges
+        ]
     else:
         steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
-        edges = [(low * step, high * step) for low, high in steps]
-    found = ((axis.below(low, included=False), axis.below(high, included=True)) for low, high in edges)
+        found = [
+            (axis.below(low * step, included=False), axis.below(high * step, included=True)) for low, high in steps
+        ]
     return np.array([(low, high) for low, high in found if high > low], np.float64).reshape(-1, 2)
 
 
@@ -134,7 +138,28 @@ def cuts_of(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float],
             left_open = _left_open(axis, code, (end - begin) / (after - begin))
             if left_open > NEAR:
                 found.append((begin, after, left_open))
-    return tuple(found)
+    return (*found, *_off_grid(axis, ranges))
+
+
+def _off_grid(axis: MassAxis, ranges: Ranges) -> list[tuple[float, float, float]]:
+    """The fine bins within ranges that have an end beside the grid: who names such a value may know of rows there.
+
+    Rows between that end and the grid are thought to be as many as those within.
+    """
+    found: list[tuple[float, float, float]] = []
+    for low, high in ranges if axis.step and ranges != EVERYWHERE else ():
+        for value, sign in ((low, 1.0), (high, -1.0)):
+            steps = value / axis.step
+            if not math.isfinite(steps) or abs(steps - round(steps)) <= NEAR:
+                continue
+            edge = sign * (math.ceil(sign * steps) - 0.5) * axis.step  # where the first value of the grid begins
+            end = axis.below(edge, included=sign < 0)
+            code = int(axis.mass.searchsorted(end, side="right" if sign > 0 else "left")) - 1
+            if 0 <= code < axis.low.size:
+                wide = max(float(axis.high[code] - axis.low[code]), axis.step)
+                left_open = min(abs(edge - value) / wide, 1.0) / influences.LUMPS
+                found.append((float(axis.mass[code]), float(axis.mass[code + 1]), left_open))
+    return found
 
 
 def _left_open(axis: MassAxis, code: int, part: float) -> float:
@@ -161,13 +186,17 @@ def _lowest_step(low: float, step: float) -> float:
     nearest = round(steps)
     if abs(steps - nearest) > NEAR:
         return math.ceil(steps)
-    below = math.nextafter(low, -math.inf)  # v > a begins at the next number after a
-    return nearest + _plainer(below, low)
+    return nearest + _is_beyond(low)
 
 
 def _highest_step(high: float, step: float) -> float:
     """The number of steps of the highest grid value in a closed range that ends at `high`."""
     return -_lowest_step(-high, step)
+
+
+def _is_beyond(low: float) -> bool:
+    """Whether a range that begins here is meant to leave out the number below: v > a begins at the next one after a."""
+    return _plainer(math.nextafter(low, -math.inf), low)
 
 
 def _plainer(one: float, other: float) -> bool:

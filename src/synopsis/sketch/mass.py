@@ -20,6 +20,9 @@ _TRACE = 1e-6
 #: Running totals of an axis beside that of rows.
 TOTALS = 5
 
+#: Share of a value by which it may differ from what is kept of it.
+_SAME = 1e-6
+
 #: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
 _NEAR = 1e-3
 
@@ -49,6 +52,9 @@ class MassAxis:
         mean = np.clip(mean, low, high)  # kept as float32, it may have slipped out
         # Rows lie around their mean: a bin from 400 to 500 may hold 500 alone.
         reach = np.maximum(np.minimum(mean - low, high - mean), step / 2)
+        variance = scales.variances(feature)
+        if not step:  # nor farther from it than they vary: a bin may hold a value that many rows have
+            reach = np.minimum(reach, np.sqrt(3.0 * variance))
         seen = scales.masses[feature] > 0
         # But for the outermost, once there are values beyond those that the means are of.
         quantizer = scales.quantizers[feature]
@@ -58,7 +64,6 @@ class MassAxis:
             np.where(seen, np.maximum(low, mean - reach), low),
             np.where(seen, np.minimum(high, mean + reach), high),
         )
-        variance = scales.variances(feature)
         square = mean**2 + variance
         mass = _running(share)
         middle = (mass[1:] + mass[:-1]) / 2
@@ -73,10 +78,13 @@ class MassAxis:
 
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
-        code = min(int(self.high.searchsorted(value)), self.high.size - 1)
+        code, slack = int(self.high.searchsorted(value)), _SAME * abs(value)
+        if code and value - self.low[code - 1] <= slack:  # a value that stands alone, and is not kept to the last digit
+            code -= 1
+        code = min(code, self.high.size - 1)
         low, high = float(self.low[code]), float(self.high[code])
-        if low == high:
-            part = float(value > low or (included and value == low))
+        if high - low <= slack:
+            part = float(included) if abs(value - low) <= slack else float(value > low)
         else:
             part = min(max((value - low) / (high - low), 0.0), 1.0)
         return float(self.mass[code] + part * (self.mass[code + 1] - self.mass[code]))

@@ -27,6 +27,12 @@ ABSENT = 255
 #: Share of the values that lie on a grid if there is one: some are averages of two.
 _ON_GRID = 0.95
 
+#: Steps of grids that there may be, coarsest first.
+_STEPS = (1.0, 0.5, 0.1, 0.05, 0.01, 0.001)
+
+#: Of a grid that parts what most rows have into so many, less is enough: others are a fraction of a narrow step away.
+_MOSTLY, _NARROW, _USUAL = 0.5, 64, (0.1, 0.9)
+
 #: No variance is larger: that of larger values cannot be told.
 _MOST_VARIANCE = 1e300
 
@@ -199,13 +205,11 @@ def _on_ticks(quantizer: Quantizer, values: Floats, low: float, high: float, ste
         counts = np.bincount(np.searchsorted(atoms, values[np.isin(values, atoms)]), minlength=len(atoms))
         atoms = np.sort(atoms[np.argsort(-counts, kind="stable")[:MOST_ATOMS]])
     ticks = Ticks.between(low, high, step, atoms)
-    if not ticks.atoms:  # an atom's two edges become those of its tick
-        above = np.isin(quantizer.edges, np.nextafter(quantizer.atoms, np.inf))
-        at = np.isin(quantizer.edges, quantizer.atoms)
-        moved = quantizer.edges + (above.astype(np.float64) - at) * ticks.step / 2
-        return Quantizer(ticks.snapped(moved), np.empty(0), *ends), ticks
     kept = np.array(ticks.atoms)
-    return Quantizer(ticks.snapped(quantizer.edges), kept, *ends), ticks
+    others = quantizer.atoms[~np.isin(quantizer.atoms, kept)]  # the two edges of such a one become those of its tick
+    above, at = (np.isin(quantizer.edges, each) for each in (np.nextafter(others, np.inf), others))
+    moved = quantizer.edges + (above.astype(np.float64) - at) * ticks.step / 2
+    return Quantizer(ticks.snapped(moved), kept, *ends), ticks
 
 
 def fine_quantizer(
@@ -284,9 +288,18 @@ def _grid_step(points: Floats, counts: NDArray[Any]) -> float:
     if points.size < 2:
         return 0.0
     size, reach = np.abs(points).max(), points[-1] - points[0]
-    for step in (1.0, 0.5, 0.1, 0.05, 0.01, 0.001):
-        steps = points / step
-        near = np.abs(steps - np.round(steps)) <= 1e-7 * size / step + 1e-9
-        if reach >= step > 1e-5 * size and counts[near].sum() >= _ON_GRID * counts.sum():
+    below = np.cumsum(counts)
+    least, most = points[np.searchsorted(below, np.array(_USUAL) * below[-1])]
+    steps = [step for step in _STEPS if reach >= step > 1e-5 * size]
+    shares = [counts[_is_near(points / step, 1e-7 * size / step + 1e-9)].sum() / below[-1] for step in steps]
+    best = max(shares, default=0.0)
+    for step, share in zip(steps, shares, strict=True):
+        is_enough = best >= _ON_GRID or (best >= _MOSTLY and step * _NARROW <= most - least)
+        if is_enough and share >= _ON_GRID * best:
             return step
     return 0.0
+
+
+def _is_near(steps: Floats, slack: float) -> NDArray[np.bool_]:
+    """Whether numbers of steps are whole ones."""
+    return np.abs(steps - np.round(steps)) <= slack

@@ -62,11 +62,12 @@ class Bins:
             return [(0.0, float(self.axis.mass[-1]))]
         step = self.axis.step
         if not step:
-            edges = [(low, high) for low, high in ranges]
+            ends = ((low, _is_beyond(low), high, not _is_beyond(-high)) for low, high in ranges)
         else:
             steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
-            edges = [(low * step, high * step) for low, high in steps]
-        found = ((self.axis.below(low, included=False), self.axis.below(high, included=True)) for low, high in edges)
+            ends = ((low * step, False, high * step, True) for low, high in steps)
+        below = self.axis.below
+        found = ((below(low, included=out), below(high, included=within)) for low, out, high, within in ends)
         return [(low, high) for low, high in found if high > low]
 
     def shares(self, ranges: Ranges) -> Floats:
@@ -90,6 +91,8 @@ class Bins:
                 left_open = self._left_open(code, float((end - mass[code]) / (mass[code + 1] - mass[code])))
                 if left_open > NEAR:
                     found.append(left_open * (self.below(float(mass[code + 1])) - self.below(float(mass[code]))))
+        for begin, after, left_open in _off_grid(self.axis, ranges):
+            found.append(left_open * (self.below(after) - self.below(begin)))
         return found
 
     def _left_open(self, code: int, part: float) -> float:
@@ -149,6 +152,29 @@ def _lowest_step(low: float, step: float) -> float:
         return math.ceil(steps)
     below = math.nextafter(low, -math.inf)  # v > a begins at the next number after a
     return nearest + _plainer(below, low)
+
+
+def _off_grid(axis: MassAxis, ranges: Ranges) -> list[tuple[float, float, float]]:
+    """Fine bins within ranges beside an end that is no value of the grid, and the part of each that is left open."""
+    found = []
+    for low, high in ranges if axis.step and ranges != EVERYWHERE else ():
+        for value, is_low in ((low, True), (high, False)):
+            steps = value / axis.step
+            if not math.isfinite(steps) or abs(steps - round(steps)) <= NEAR:
+                continue
+            edge = (math.ceil(steps) - 0.5 if is_low else math.floor(steps) + 0.5) * axis.step
+            end = axis.below(edge, included=not is_low)
+            code = int(np.flatnonzero(axis.mass <= end if is_low else axis.mass < end)[-1]) if end or is_low else -1
+            if 0 <= code < axis.low.size:
+                wide = max(float(axis.high[code] - axis.low[code]), axis.step)
+                left_open = min(abs(edge - value) / wide, 1.0) / LUMPS
+                found.append((float(axis.mass[code]), float(axis.mass[code + 1]), left_open))
+    return found
+
+
+def _is_beyond(low: float) -> bool:
+    """Whether a range that begins here leaves out the number below."""
+    return _plainer(math.nextafter(low, -math.inf), low)
 
 
 def _highest_step(high: float, step: float) -> float:
