@@ -467,6 +467,7 @@ def test_a_column_without_a_name_is_named_as_sql_would(function: str, one: Name,
 @given(sets)
 @example(SetOf("contains", Name("location"), text="x"))
 @example(SetOf("contains", Name("time"), text="2025-01-01"))
+@example(SetOf("common", Name("temp_c"), scopes=(FeatureIs(Name("IF"), "<", 0.0), InCells(("dj",)))))
 def test_a_set_without_a_name_is_named_as_sql_would(expression: SetOf) -> None:
     assert read(f"SELECT {written(expression)}").items == (Item(written(expression), expression),)
 

@@ -214,6 +214,7 @@ def _written_name(name: str) -> str:
     if _IDENTIFIER.fullmatch(name):
         try:
             found = read(f"SELECT MEAN({name})")
+            read(f"SELECT COMMON({name}, {name} < 0, {name} < 0)")  # a list of conditions is where IF < 0 is none
             if isinstance(found, Question) and found.items[0].expression == Aggregate("mean", (Name(name),)):
                 return name
         except BadQuery:
