@@ -1,6 +1,6 @@
 """Do intervals at 95% hold in 95 of 100 questions, from everything to a cell for a week?
 
-    python benches/intervals.py [--questions 600] [--only brazil] [--share 0.1] [--seed 1]
+    python benches/intervals.py [--questions 1500] [--only brazil] [--share 0.1] [--seed 1]
 
 The contest's scopes end where a few hundred thousand rows are in them. Here a scope is all there is, half of the time,
 a month, or a cell of 1, 2 or 3 characters for 7 to 180 days, each as often, with no, one or two conditions between two
@@ -189,7 +189,7 @@ def is_by_chance(found: dict[str, Any]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=600)
+    parser.add_argument("--questions", type=int, default=1500)
     parser.add_argument("--only", choices=(*CASES, "flights"))
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=SEED)

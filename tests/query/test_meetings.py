@@ -247,6 +247,19 @@ def test_frequencies_and_counts_of_what_never_met_are_exactly_none() -> None:
         assert (value.estimate, value.low, value.high, value.guarantee, value.p95) == (0, 0, 0, "exact", None)
 
 
+def test_of_rows_that_are_surely_none_nothing_is_told() -> None:
+    columns = "CELL(1) AS c, COUNT(*) AS n, MEAN(half) AS m, STD(temp) AS s, MEDIAN(half) AS q"
+    text = f"SELECT {columns} WHERE {{}} GROUP BY CELL(1)"
+    never = STATIONS.ask(text.format("temp > 30 AND half > 40"))
+    assert len(never) > 0
+    for row in never:
+        assert (row["n"].estimate, row["n"].guarantee) == (0, "exact")
+        assert [str(row[name]) for name in ("m", "s", "q")] == ["none exact"] * 3
+    some = STATIONS.ask(text.format("temp > 30 AND half > 10"))
+    assert all(row["m"].estimate is not None for row in some if row["n"].estimate > 0)
+    assert any(row["n"].estimate > 0 for row in some)
+
+
 def test_a_part_of_a_sketch_and_a_sum_without_meetings_answer_as_before() -> None:
     part = STATIONS.ask("SELECT temp, half WHERE time >= '2024-02-01'")
     assert part.summary.meetings is None

@@ -47,6 +47,8 @@ _EVER: Final = np.iinfo(np.int64)
 def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Found:
     """Counts of rows, 0 where no span that a group touches can have one, and what CONTAINS of values promises.
 
+    Of no rows there is no statistic.
+
     Counts of more than a few rows stay as they are, unless it is asked whether there are any. Cost: in proportion to
     the bits of the pairs of features that a condition names, and to groups times spans.
     """
@@ -62,9 +64,22 @@ def sharpened(found: Found, asked: Plan, summary: Summary, layout: Layout) -> Fo
         looked = None if summary.meetings is None else Looked(found, asked, parts, summary, summary.meetings, layout)
         if looked is not None:
             values[each] = _between(values[each], looked.may, looked.sure & (not each.features))
+            if not each.features:
+                values |= _of_no_rows(values, each)
         if is_looked_for:
             notes.append(f"{_name(asked, each)}: no is sure; {_UNKNOWN if looked is None else looked.meaning}")
     return replace(found, values=values, notes=(*found.notes, *notes))
+
+
+def _of_no_rows(values: dict[Statistic, Values], count: Statistic) -> dict[Statistic, Values]:
+    """What is told of the rows that are counted, with nothing where there surely are none."""
+    none, found = values[count].high == 0, {}
+    for each, told in values.items():
+        if none.any() and each.only == count.only and each.function != "count":
+            estimate, low, high = (np.where(none, np.nan, own) for own in (told.estimate, told.low, told.high))
+            p95 = None if told.p95 is None else np.where(none[:, None], np.nan, told.p95)
+            found[each] = Values(estimate, low, high, np.where(none, EXACT, told.guarantee).astype(np.int8), p95)
+    return found
 
 
 def _name(asked: Plan, count: Statistic) -> str:
