@@ -294,8 +294,8 @@ def _grid_step(points: Floats, counts: NDArray[Any]) -> float:
     shares = [counts[_is_near(points / step, 1e-7 * size / step + 1e-9)].sum() / below[-1] for step in steps]
     best = max(shares, default=0.0)
     for step, share in zip(steps, shares, strict=True):
-        is_enough = best >= _ON_GRID or (best >= _MOSTLY and step * _NARROW <= most - least)
-        if is_enough and share >= _ON_GRID * best:
+        is_narrow = best >= _MOSTLY and step * _NARROW <= most - least
+        if share >= _ON_GRID or (is_narrow and best < _ON_GRID and share >= _ON_GRID * best):
             return step
     return 0.0
 
