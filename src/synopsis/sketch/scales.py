@@ -273,7 +273,8 @@ def fine_moments(values: Floats, quantizer: Quantizer, step: float) -> tuple[Flo
 def grid_step(values: NDArray[np.float64]) -> float:
     """The coarsest decimal step of which nearly all values are multiples, or 0. They may have come as float32.
 
-    Most are enough where the step is narrow: whole knots among fractions of them. One value that stands for many rows, as no rain does, says nothing about the grid of the others.
+    Most are enough where the step is narrow: whole knots among fractions of them. One value that stands for many rows,
+    as no rain does, says nothing about the grid of the others.
 
     >>> grid_step(np.array([21.5, 21.4, 30.0])), grid_step(np.array([1.0, 2.0])), grid_step(np.array([0.1234567]))
     (0.1, 1.0, 0.0)
