@@ -50,7 +50,7 @@ def test_all_at_once_is_what_each_is_by_itself(seed, condition):
     one, two = ((0, 1), (1, 2), (2, 0))[seed % 3]
     statistics = asked(one, two)
     pace = (0.0, 0.02, 1.0)[seed % 3]
-    effects = None if seed % 2 else effects_of(Effects(0.5, (0.3, 1.0, 4.0)), 3)
+    effects = None if seed % 2 else effects_of(Effects(0.5, (0.3, 1.0, 4.0), (1.0, 2.5, 5.0)), 3)
     estimates = Estimates(Sample(strata, scales, FEATURES, covers, slots=slots, pace=pace, effects=effects), clause)
     heard = tell(statistics, clause, scales, FEATURES, strata, covers, slots, True, pace, effects)
     if heard is None:  # somewhere there is no path

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from synopsis.query.sampled import effects_of
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
@@ -88,6 +89,14 @@ def test_some_features_have_their_own():
     both = SUMMARY.learnt
     only = both.of_strata(both.opened((1,)), (1,))
     assert only.effects == Effects(both.effects.shares, both.effects.means[1:])
+    assert Effects(1.0, (2.0, 3.0), (4.0, 5.0)).of_features((1,)) == Effects(1.0, (3.0,), (5.0,))
+
+
+def test_how_often_stretches_were_rounded_is_stored():
+    often = Effects(0.5, (2.0, 3.0), (1.0, 2.25))
+    assert Effects.from_dict(often.to_dict()) == often
+    assert effects_of(often, 2)[3:].tolist() == [1.0, 2.25]
+    assert effects_of(Effects(0.5, (2.0, 3.0)), 2)[3:].tolist() == [1.0, 1.0]
 
 
 def test_without_paths_there_is_nothing_to_learn():

@@ -448,3 +448,32 @@ def test_strata_told_by_other_scales_hold_the_same_rows(stretch_days):
         usual = stretches.LEVELS / np.sqrt(np.maximum(one[:, 0], 1))
         assert np.array_equal(one[:, 0], two[:, 0])
         assert np.abs((one - two)[:, 1:] / usual[:, None]).max() < 0.15
+
+
+def off_in_steps(found, whole, axes):
+    """Features: squares of what means and deviations of stretches are off by, over those of what is rounded once."""
+    one, two = (read(each, axes) for each in (whole, found))
+    once = (stretches.STEP * stretches.LEVELS) ** 2 / np.maximum(one[:, 0], 1) / 12
+    return ((one - two)[:, 1:] ** 2 / once[:, None]).mean(axis=(1, 2))
+
+
+def test_how_often_stretches_were_rounded_is_known_after_many_batches():
+    rows = Rows()
+    plan = Plan(rows, LAYOUTS["stations"], 10)
+    day, axes = rows.local_us // DAY_US, stretches.running(plan.scales, plan.layout.stretching)
+    whole = plan.summary(rows)
+    by_day = plan.added(
+        [plan.summary(rows.take(day == 0)).learnt, *(rows.take(day == each) for each in range(1, DAYS))]
+    )
+    assert by_day.effects.rounded == pytest.approx([5.5] * 3)
+    # The other sketch is rounded, too.
+    np.testing.assert_allclose(off_in_steps(by_day, whole, axes), 1 + np.array(by_day.effects.rounded), rtol=0.15)
+    apart = plan.added(
+        [plan.summary(rows.take(day < 60)).learnt, *(rows.take(day // 10 == each) for each in range(6, 12))]
+    )
+    assert apart.effects.rounded == pytest.approx([1.0] * 3)
+    assert off_in_steps(apart, whole, axes).max() == 0.0
+    assert apart.learnt.effects.rounded == apart.effects.rounded
+    assert whole.learnt.lengthened().effects.rounded == (2.0,) * 3
+    assert whole.effects is None
+    assert (whole.lengthened()).effects is None

@@ -242,6 +242,10 @@ class Sample:
             return None
         return Stretched(self, feature, tables, stretching)
 
+    def rounded(self, feature: int) -> float:
+        """How often stretches of a feature have been rounded."""
+        return float(self.effects[1 + self.effects.size // 2 + feature])
+
     # --- bins ---------------------------------------------------------------------------------------------------------
 
     def position(self, feature: int) -> int:
@@ -320,6 +324,7 @@ class Stretched:
             *(slots.stratum, slots.begin, slots.end, slots.offset),
         )
         self._found = stretched.gathered(*given)
+        stretched.often_rounded(self._found[0], sample.rounded(feature))
         self._about: tuple[Any, ...] = (strata.codes[row], tables)
         self._days: tuple[Any, ...] = (
             *(strata.day_kept, strata.day_rows, covers.day, covers.share),
@@ -339,15 +344,18 @@ class Stretched:
 
 @lru_cache(maxsize=16)
 def effects_of(learnt: Effects | None, features: int) -> Floats:
-    """By how much squared errors are larger than neighbouring paths tell: with conditions, and of each feature's mean.
+    """By how much squared errors are larger than neighbouring paths tell: with conditions, and of each feature's mean;
+    and than what is rounded once has, of each feature.
 
     What was learnt holds in part: of shares and means of all rows, which conditions leave some of.
     """
-    found = np.ones(1 + features)
+    found = np.ones(1 + 2 * features)
     if learnt is not None:
         found[0] = EVEN * learnt.shares**LEARNT
         if learnt.means:
-            found[1:] = EVEN * np.array(learnt.means) ** LEARNT
+            found[1 : 1 + features] = EVEN * np.array(learnt.means) ** LEARNT
+        if learnt.rounded:
+            found[1 + features :] = learnt.rounded
     return found
 
 

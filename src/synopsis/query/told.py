@@ -291,7 +291,8 @@ def tell(
     centre: Floats,
     unit: Floats,
     levels: Floats,
-    # effects of the choice of paths: on shares of rows, and on the mean of each feature
+    # effects of the choice of paths: on shares of rows, and on the mean of each feature; how often stretches of each
+    # were rounded
     effects: Floats,
 ) -> tuple[bool, Floats]:
     """Whether every group has paths, and if so, statistics x (estimate, low, high at 95%) x groups.
@@ -429,6 +430,7 @@ def tell(
             starts[row], stops[row], codes[row], one_tables, day_offset, day_rows, day_kept,
             day, share, stratum, begin, end, slots,
         )  # fmt: skip
+        stretched.often_rounded(stretches, effects[1 + effects.size // 2 + one])
         size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
     if kind == LEAF and not exact:
         value = weighing.sums(size, average, heard, count, worths[0])

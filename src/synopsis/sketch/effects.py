@@ -10,7 +10,7 @@ of Kish (1965): below 1 where the even choice helps, above where errors add up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,9 @@ _UNKNOWN: Final = 16.0
 #: Squares that the errors of a stratum's shares are worth: they go up and down together (Cramér and von Mises).
 _SQUARES: Final = 2.5
 
+#: Of the squares of a stretch that is rounded, what it had when it was half as large.
+_GROWN: Final = 0.5
+
 #: Effects are never thought to be smaller or larger than this.
 _LEAST, _MOST = 0.2, 5.0
 
@@ -44,6 +47,7 @@ class Effects:
 
     shares: float = 1.0  #: of the rows of a stratum below an end of a bin
     means: tuple[float, ...] = ()  #: features: of the rows of all places on the same days; empty where none is known
+    rounded: tuple[float, ...] = ()  #: features: how often stretches have been rounded; empty where all were once
 
     @classmethod
     def of(cls, strata: Strata, scales: Scales) -> Effects:
@@ -56,16 +60,38 @@ class Effects:
 
     def of_features(self, which: Sequence[int]) -> Effects:
         """Those of some features, in this order."""
-        return Effects(self.shares, tuple(self.means[feature] for feature in which) if self.means else ())
+        means, rounded = (tuple(each[at] for at in which) if each else () for each in (self.means, self.rounded))
+        return Effects(self.shares, means, rounded)
+
+    def rounded_again(
+        self, there: Sequence[float], new: Sequence[float], made: Sequence[float], part: float
+    ) -> Effects:
+        """Those of a part of the rows, after stretches that were there and new ones have become so many together.
+
+        What has grown is rounded once more, and had been smaller before: squares grow by half of what once makes.
+        """
+        so_far = self.rounded or (1.0,) * len(made)
+        now = [
+            (each * old + more - (old + more - whole) * _GROWN) / whole if whole else each
+            for each, old, more, whole in zip(so_far, there, new, made, strict=True)
+        ]
+        found = ((1.0 - part) * each + part * after for each, after in zip(so_far, now, strict=True))
+        return replace(self, rounded=tuple(found))
+
+    def put_together(self, features: int) -> Effects:
+        """Those of stretches of which several have become one, rounded once more."""
+        return replace(self, rounded=tuple(each + 1.0 for each in self.rounded or (1.0,) * features))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"shares": round(self.shares, 3), "means": [round(mean, 3) for mean in self.means]}
+        means, rounded = ([round(each, 3) for each in numbers] for numbers in (self.means, self.rounded))
+        return {"shares": round(self.shares, 3), "means": means, "rounded": rounded}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Effects:
         """What `to_dict` gave."""
-        return cls(float(plain["shares"]), tuple(map(float, plain["means"])))
+        means, rounded = (tuple(map(float, plain[name])) for name in ("means", "rounded"))
+        return cls(float(plain["shares"]), means, rounded)
 
 
 def _of_shares(strata: Strata, feature: int, stratum: Integers) -> float:

@@ -208,8 +208,9 @@ class Summary:
             new, there = Strata.joined(news), Strata.joined(parts)
             into = into[changed[of_self.block]]
             made = joining.joined(there, new, into, self.scales, timed=not self.layout.moving)
+            effects = self._rounded_again(there, new, made, other.rows)
         elif parts or news:
-            made = Strata.joined(parts or news)
+            made, effects = Strata.joined(parts or news), self.effects
         else:
             return replace(self, meetings=self._met_with(other))
         even = self.layout.evenly(places.latitude, places.longitude)
@@ -225,7 +226,16 @@ class Summary:
             longitude=places.longitude,
             blocks=tuple(sorted((*kept, *closed), key=lambda block: (block.place_low, block.period_low))),
             meetings=self._met_with(other),
+            effects=effects,
         )
+
+    def _rounded_again(self, there: Strata, new: Strata, made: Strata, rows: int) -> Effects | None:
+        """What is known of errors, now that stretches that are there have taken up so many new rows."""
+        if self.effects is None or made.stretching is None:
+            return self.effects
+        before, more, after = ([each.size - 1.0 for each in strata.stretch_offsets] for strata in (there, new, made))
+        part = min(float(made.rows.sum()) / max(self.rows + rows, 1), 1.0)
+        return self.effects.rounded_again(before, more, after, part)
 
     def _met_with(self, other: Summary) -> Meetings | None:
         return None if self.meetings is None or other.meetings is None else self.meetings + other.meetings
@@ -351,7 +361,10 @@ class Summary:
         some = replace(self, blocks=self.blocks[:: -(-self.paths // PATHS)])
         everywhere = np.ones(self.latitude.size, np.bool_)
         strata = some.opened_within(range(len(self.scales.quantizers)), everywhere, *_ANY_DAY)
-        return replace(self, effects=None if strata is None else Effects.of(strata, self.scales))
+        if strata is None:
+            return replace(self, effects=None)
+        rounded = () if self.effects is None or strata.stretching is None else self.effects.rounded
+        return replace(self, effects=replace(Effects.of(strata, self.scales), rounded=rounded))
 
     def thinned(self, share: float) -> Summary:
         """The summary with this share of its paths. Cost: proportional to all of it."""
@@ -398,7 +411,10 @@ class Summary:
         opened = (self.opened_block(block, everything) for block in self.blocks)
         longer = (joining.lengthened(strata, self.scales, stretching) for strata in opened)
         closed = (blocks.closed(strata, self.contexts, even) for strata in longer)
-        return replace(self, layout=replace(self.layout, stretching=stretching), blocks=tuple(closed))
+        effects = self.effects
+        if effects is not None and stretching is not None:
+            effects = effects.put_together(len(stretching.days))
+        return replace(self, layout=replace(self.layout, stretching=stretching), blocks=tuple(closed), effects=effects)
 
     def within(self, memory: int) -> Summary:
         """The summary in so many bytes, or as few as there can be.
