@@ -54,6 +54,10 @@ SIDES = 2.0
 #: All rows of a fine bin that a condition cuts may have one value: so much of what that would shift is allowed for.
 LUMPS = 0.5
 
+#: Values of which most lie on a grid are taken to lie there, and so few that nobody has seen them may not: no count
+#: with a condition is known better than this part of it, unless it is certain.
+SURE = 1e-4
+
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 TAILS = 1.4
 
@@ -425,8 +429,9 @@ def of_numbers(
                 total += own
                 usual += own * (influences[slot, each] ** 2 + noises[slot, each])
                 leant += own * own * leaning[slot, each]
-                if untouched.size:
-                    skew += min(untouched[slot, each], 0.0) * tables[0, slot, each] * influences[slot, each]
+                if untouched.size:  # how many rows there are is known: others take the place of what was cut off
+                    away = influences[slot, each] - (average[group] if statistic == TOTAL else 0.0)
+                    skew += min(untouched[slot, each], 0.0) * tables[0, slot, each] * away
         usual = usual / total if total > 0.0 else 0.0
         # Only paths that have the feature tell anything.
         present = everyone = squares = 0.0
@@ -539,7 +544,7 @@ def of_count(
             rest += (LUMPS * moved) ** 2
         usual = reach / total[group] if total[group] > 0.0 else 0.0  # what a row that is rarely met stands for
         one = (chosen + DOUBT * usual**2) / (count[group] + DOUBT * usual) if usual > 0.0 else 0.0
-        rest += (edge[group] * rate / NORMAL) ** 2
+        rest += (edge[group] * rate / NORMAL) ** 2 + (SURE * count[group]) ** 2
         middle = count[group] + NORMAL * NORMAL * one / 2
         half = np.sqrt(
             NORMAL * NORMAL * one * count[group] + (NORMAL * NORMAL * one / 2) ** 2 + NORMAL * NORMAL * max(rest, 0.0)

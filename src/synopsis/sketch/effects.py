@@ -90,7 +90,7 @@ class Effects:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Effects:
         """What `to_dict` gave."""
-        means, rounded = (tuple(map(float, plain[name])) for name in ("means", "rounded"))
+        means, rounded = (tuple(map(float, plain.get(name, ()))) for name in ("means", "rounded"))
         return cls(float(plain["shares"]), means, rounded)
 
 

@@ -74,6 +74,9 @@ _CORRELATED = 1.15
 #: Of what a correlation lacks if values go together in a straight line within bins, it may be off by so much.
 _LACKING = 0.9
 
+#: No count with a condition is known better than this part of it.
+_SURE = 1e-4
+
 #: Of a skew so much is expected, and it may be off by so much.
 _SKEWED, _UNSURE = 0.6, 0.9
 
@@ -530,7 +533,7 @@ class Estimates:
         usual = float(reach.sum()) / total if total > 0 else 0.0  # what a row that is rarely met stands for
         each = (chosen + _DOUBT * usual**2) / (count + _DOUBT * usual) if usual > 0 else 0.0
         rest = self._in_bins(paths, held * (1.0 - held)) + self._of_hours(paths, held - count / max(total, 1.0), None)
-        rest += (self._edge * count / max(total, 1.0) / NORMAL) ** 2
+        rest += (self._edge * count / max(total, 1.0) / NORMAL) ** 2 + (_SURE * count) ** 2
         rest += self._formed(paths, paths.weight * np.sqrt(held * (1.0 - held)))
         rest += (_TOGETHER * dot(self._live[0].weight, self._joint[1])) ** 2
         rest += LUMPS**2 * sum(float(amount.sum()) ** 2 for _, amount in self._lumps)
@@ -1017,13 +1020,14 @@ class Numbers:
         leaning: Floats,
         by: Floats,
         aside: Floats | None = None,
+        away: float = 0.0,
     ) -> Interval:
         """The interval of a statistic: either side by its error, one by what bins below nothing were cut off for, or by
         where in their bins the rows lie that are selected."""
         half = self._half(
             influence, noise, leaning, np.zeros(noise.shape) if aside is None else aside, False, aside is None
         )
-        skew = self._skew(influence, by)
+        skew = self._skew(influence - away, by)  # how many rows there are is known
         reach = math.hypot(half, _UNSURE * skew)
         return estimate + _SKEWED * skew - reach, estimate + _SKEWED * skew + reach
 
@@ -1061,7 +1065,8 @@ class Numbers:
             ends = [count * value for count in (0.0, self.count, whole.count_p95()[1]) for value in self._extremes]
             return within(self.sum, min(ends), max(ends))
         if whole._anything:
-            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning, np.sqrt(self.noise))
+            by = np.sqrt(self.noise)
+            low, high = self._sides(self.sum, self.mean, self.noise, self.bins.leaning, by, away=self.average)
             edge = whole._edge * abs(self.average)
             return low - edge, high + edge
         # A sum is a count times a mean, and their errors have little to do with each other.
