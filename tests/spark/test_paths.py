@@ -6,6 +6,7 @@ DuckDB answers the same questions from all rows. Few sketches are built, and eac
 from __future__ import annotations
 
 import math
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ from synopsis.grid import geohash
 from synopsis.query.values import Value
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.ticks import ABSENT_TICK, Ticks
+from synopsis.spark import paths
 from synopsis.spark.paths import ticked
 from synopsis.store.files import new_attempt, write_file
 from synopsis.store.store import Store
@@ -651,6 +653,43 @@ def test_a_sketch_of_one_row(spark: SparkSession, tmp_path: Path) -> None:
     assert answer["MEAN(temp)"].estimate == pytest.approx(row.temp.iloc[0])
     assert answer["MIN(tail)"].estimate == answer["MAX(tail)"].estimate == row["tail"].iloc[0]
     assert answer["QUANTILE(half, 0.5)"].estimate == 7.5
+
+
+@pytest.mark.parametrize("most", [1_000_000, 2_000])
+def test_of_few_places_with_many_rows_one_is_looked_at_where_none_is_drawn(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Years of minutes: the rows of a place that are drawn for scales do not tell how many days it has."""
+    rows = stations(9, 4, "2024-01-01", 200)
+    build(rows, tmp_path / "drawn.syn", spec("60KB"))
+    monkeypatch.setattr(paths, "_PLACE_ROWS", 0)
+    monkeypatch.setattr(paths, "_SCALE_ROWS", 1_500)
+    monkeypatch.setattr(paths, "_MOST_PLACE_ROWS", most)
+    build(rows, tmp_path / "none.syn", spec("60KB"))
+    drawn, none = (syn.open(tmp_path / name) for name in ("drawn.syn", "none.syn"))
+    assert none.summary is not None
+    assert not none.summary.layout.moving
+    assert none.summary.latitude.size == drawn.summary.latitude.size == 4
+    assert none.summary.layout.kept == pytest.approx(drawn.summary.layout.kept, rel=0.5)
+    whole = "SELECT COUNT(*) WHERE time >= '2024-02-01' AND time < '2024-03-01'"
+    assert none.query(whole)["COUNT(*)"].guarantee == "exact"
+    assert none.query(whole)["COUNT(*)"].estimate == drawn.query(whole)["COUNT(*)"].estimate
+
+
+def test_a_place_of_which_only_some_rows_are_drawn_is_asked_for_whole() -> None:
+    rows = stations(9, 4, "2024-01-01", 20)
+    names = {"latitude": rows.lat, "longitude": rows.lon, "local_us": np.arange(len(rows)) * HOUR_US}
+    flags = {"in_scales": np.ones(len(rows), bool), "in_places": np.zeros(len(rows), bool)}
+    table = pa.table({name: np.asarray(each) for name, each in {**names, **flags, "value_0": rows.temp}.items()})
+    ends = {"low": np.array([-50.0]), "high": np.array([50.0])}
+    (made,) = paths._probed(iter(table.to_batches()), **ends, memory=60_000, room=0, rows=4 * len(rows))
+    place = pickle.loads(made["plan"][0].as_py())
+    assert (place.latitude, place.longitude) == (rows.lat.iloc[0], rows.lon.iloc[0])
+    assert place.share == pytest.approx(0.25, abs=0.02)
+    assert place.first_us == 0
+    assert f"<= {place.last_us}L" in place.rows_of_it("local_us", 4 * len(rows))
+    until = int(place.rows_of_it("local_us", round(2_000_000 / place.share)).split("<= ")[1].split("L")[0])
+    assert until == pytest.approx(place.last_us / 2, rel=1e-4)
 
 
 def test_two_builds_at_once_both_land(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
@@ -43,6 +44,9 @@ from synopsis.spark.observations import REASONS, Observations
 
 #: Rows of the probe: for scales, and of whole places for the budget.
 _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
+
+#: Rows of a place that is looked at by itself, at most.
+_MOST_PLACE_ROWS = 1_000_000
 
 #: Meetings are planned by one of so many rows of those for scales.
 _MEETING_ROWS = 2
@@ -166,19 +170,46 @@ def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> 
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))
     by_row, by_place = (int(min(wanted / rows, 1.0) * (1 << 20)) for wanted in (_SCALE_ROWS, _PLACE_ROWS))
-    sample = observed.accepted.select(
-        "latitude",
-        "longitude",
-        sf.expr(_local_us(spec)).alias("local_us"),
-        (row_key < by_row).alias("in_scales"),
-        (place_key < by_place).alias("in_places"),
-        *(f"value_{k}" for k in range(len(observed.features))),
-    )
     probe = partial(_probed, low=found.low, high=found.high, memory=memory, room=int(memory * SHARE), rows=rows)
-    with jobs.settings(observed.frame.sparkSession, jobs.batches_of(_BATCH_ROWS)):
-        made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
-    found_plan: PathPlan | None = pickle.loads(made["plan"][0].as_py())
-    return found_plan
+
+    def planned_by(in_places: Column) -> PathPlan | _Place | None:
+        sample = observed.accepted.select(
+            "latitude",
+            "longitude",
+            sf.expr(_local_us(spec)).alias("local_us"),
+            (row_key < by_row).alias("in_scales"),
+            in_places.alias("in_places"),
+            *(f"value_{k}" for k in range(len(observed.features))),
+        )
+        with jobs.settings(observed.frame.sparkSession, jobs.batches_of(_BATCH_ROWS)):
+            made = sample.where("in_scales OR in_places").repartition(1).mapInArrow(probe, "plan binary").toArrow()
+        planned: PathPlan | _Place | None = pickle.loads(made["plan"][0].as_py())
+        return planned
+
+    first = planned_by(place_key < by_place)
+    if not isinstance(first, _Place):
+        return first
+    again = planned_by(sf.expr(first.rows_of_it(_local_us(spec), rows)))
+    assert not isinstance(again, _Place)  # it has been seen
+    return again
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One of few places with so many rows each that none was drawn."""
+
+    latitude: float
+    longitude: float
+    share: float  #: of all rows that it has
+    first_us: int
+    last_us: int
+
+    def rows_of_it(self, local_us: str, rows: int) -> str:
+        """What holds for its rows, or where there are very many, for those from the first on."""
+        part = min(_MOST_PLACE_ROWS / max(self.share * rows, 1.0), 1.0)
+        last = self.first_us + int(part * (self.last_us - self.first_us))
+        where = f"latitude = {self.latitude!r}D AND longitude = {self.longitude!r}D"
+        return f"coalesce({where} AND {local_us} <= {last}L, false)"
 
 
 def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> tuple[Summary, FineSums | None]:
@@ -280,8 +311,11 @@ def _probed(
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
     values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
     in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
-    if not in_places.any():  # few places, and none of them drawn: the first one
-        in_places = (latitude == latitude[0]) & (longitude == longitude[0])
+    if not in_places.any():  # few places, and none of them drawn: what is drawn of one does not tell its days
+        there = (latitude == latitude[0]) & (longitude == longitude[0])
+        ends = int(local_us[there].min()), int(local_us[there].max())
+        yield _planned(_Place(float(latitude[0]), float(longitude[0]), float(there.mean()), *ends))
+        return
     fine = int(np.clip(memory // (_SHARE_OF_SCALES * _FINE_BIN_BYTES * (len(low) + WHEREABOUTS)), 32, MOST_FINE))
     still = _stand_still(latitude[in_places], longitude[in_places])
     # Seasons that are still to come bring other values, to stations.
@@ -312,7 +346,11 @@ def _probed(
     if cost is not None:
         sample = FineSums.of_values(cost.scales, known_of(cost.layout.place_bits)[:, in_scales])
         found = PathPlan(cost.layout, cost.scales, cost.contexts, sample, grain)
-    yield pa.RecordBatch.from_pydict({"plan": [pickle.dumps(found)]})
+    yield _planned(found)
+
+
+def _planned(found: PathPlan | _Place | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"plan": [pickle.dumps(found)]})
 
 
 def _meetings_of(probe: Probe, room: int) -> Planned | None:
