@@ -41,6 +41,29 @@ def test_a_value_that_many_rows_have_is_within_a_range_that_ends_there_and_outsi
     assert share(axis, -math.inf, math.nextafter(level, 0.0)) == pytest.approx((level > HEIGHTS).mean(), abs=beside)
 
 
+def test_a_value_of_many_digits_is_told_from_the_next_one():
+    """Nobody writes so many, but a program may; kept are fewer."""
+    value = math.sqrt(200.0)
+    axis = axis_of(np.where(RANDOM.random(COUNT) < 0.3, value, RANDOM.normal(14.0, 3.0, COUNT)))
+    at = int(np.argmax(np.diff(axis.mass)))
+    assert axis.low[at] == axis.high[at] == pytest.approx(value)
+    above = {share(axis, low, math.inf) for low in (value, math.nextafter(value, 0.0))}
+    beyond = share(axis, math.nextafter(value, math.inf), math.inf)
+    assert len(above) == 1
+    assert above.pop() - beyond == pytest.approx((axis.mass[at + 1] - axis.mass[at]) / axis.mass[-1])
+
+
+@pytest.mark.parametrize("around", [0.0, 101_325.0, 1.7e9])
+def test_values_far_from_nothing_are_told_apart_as_others_are(around):
+    """Bins may be narrower than what is kept of a value: then a range is off by two of 250 at most."""
+    values = around + RANDOM.normal(0.0, 5e-3 + around * 1e-9, COUNT)
+    axis = axis_of(values)
+    for place in (0.1, 0.35, 0.5, 0.8):
+        end = float(np.quantile(values, place))
+        assert share(axis, -math.inf, end) == pytest.approx(place, abs=0.01)
+        assert share(axis, end, math.inf) == pytest.approx(1.0 - place, abs=0.01)
+
+
 def test_values_that_mostly_lie_on_a_narrow_grid_are_taken_to_lie_there():
     axis = axis_of(SPEEDS)
     assert axis.step == 1.0

@@ -115,9 +115,10 @@ def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
         return np.array([(0.0, float(axis.mass[-1]))])
     step = axis.step
     if not step:
+        ends = ((_left_out(low), _left_out(-high)) for low, high in ranges)
         found = [
-            (axis.below(low, included=_is_beyond(low)), axis.below(high, included=not _is_beyond(-high)))
-            for low, high in ranges
+            (axis.below(low, included=is_beyond), axis.below(-high, included=not is_before))
+            for (low, is_beyond), (high, is_before) in ends
         ]
     else:
         steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
@@ -192,6 +193,11 @@ def _lowest_step(low: float, step: float) -> float:
 def _highest_step(high: float, step: float) -> float:
     """The number of steps of the highest grid value in a closed range that ends at `high`."""
     return -_lowest_step(-high, step)
+
+
+def _left_out(low: float) -> tuple[float, bool]:
+    """The number that a range is meant to begin at, and whether it is left out."""
+    return (math.nextafter(low, -math.inf), True) if _is_beyond(low) else (low, False)
 
 
 def _is_beyond(low: float) -> bool:

@@ -90,8 +90,8 @@ class Effects:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Effects:
         """What `to_dict` gave."""
-        means, rounded = (tuple(map(float, plain.get(name, ()))) for name in ("means", "rounded"))
-        return cls(float(plain["shares"]), means, rounded)
+        rounded = plain.get("rounded", ())  # sketches of this format that do not say so were not counted
+        return cls(float(plain["shares"]), tuple(map(float, plain["means"])), tuple(map(float, rounded)))
 
 
 def _of_shares(strata: Strata, feature: int, stratum: Integers) -> float:

@@ -7,6 +7,7 @@ and squares, are differences of a few running totals.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,9 @@ _TRACE = 1e-6
 #: Running totals of an axis beside that of rows.
 TOTALS = 5
 
-#: Share of a value by which it may differ from what is kept of it.
-_SAME = 1e-6
+#: Share of a value by which it may differ from what is kept of it, unless it differs in the last digits alone: then it
+#: is meant to differ.
+_SAME, _LAST_DIGITS = 1e-7, 4
 
 #: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
 _NEAR = 1e-3
@@ -79,12 +81,14 @@ class MassAxis:
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
         code, slack = int(self.high.searchsorted(value)), _SAME * abs(value)
-        if code and value - self.low[code - 1] <= slack:  # a value that stands alone, and is not kept to the last digit
+        is_between = code == self.low.size or value < self.low[code]  # two bins, one of which may be a value
+        if is_between and code and self.low[code - 1] == self.high[code - 1] >= value - slack:
             code -= 1
         code = min(code, self.high.size - 1)
         low, high = float(self.low[code]), float(self.high[code])
-        if high - low <= slack:
-            part = float(included) if abs(value - low) <= slack else float(value > low)
+        if low == high:  # one value, which is kept to so many digits
+            is_near = _LAST_DIGITS * math.ulp(low) < abs(value - low) <= slack
+            part = float(included if is_near or value == low else value > low)
         else:
             part = min(max((value - low) / (high - low), 0.0), 1.0)
         return float(self.mass[code] + part * (self.mass[code + 1] - self.mass[code]))

@@ -165,7 +165,10 @@ def _reasons(observed: Observations) -> dict[str, int]:
 
 
 def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
-    """What to make of these rows; None where the budget is too small for a layout. One pass for a sample."""
+    """What to make of these rows; None where the budget is too small for a layout.
+
+    One pass for a sample, and another where places have so many rows that none of them is drawn.
+    """
     rows = max(found.outcome.rows, 1)
     row_key = sf.pmod(sf.xxhash64("latitude", "longitude", "instant_us"), sf.lit(1 << 20))
     place_key = sf.pmod(sf.xxhash64("latitude", "longitude"), sf.lit(1 << 20))

@@ -62,7 +62,12 @@ class Bins:
             return [(0.0, float(self.axis.mass[-1]))]
         step = self.axis.step
         if not step:
-            ends = ((low, _is_beyond(low), high, not _is_beyond(-high)) for low, high in ranges)
+            below = [math.nextafter(low, -math.inf) if _is_beyond(low) else low for low, _ in ranges]
+            above = [math.nextafter(high, math.inf) if _is_beyond(-high) else high for _, high in ranges]
+            ends = (
+                (least, least != low, most, most == high)
+                for least, most, (low, high) in zip(below, above, ranges, strict=True)
+            )
         else:
             steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
             ends = ((low * step, False, high * step, True) for low, high in steps)
