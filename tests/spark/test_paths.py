@@ -661,11 +661,11 @@ def test_of_few_places_with_many_rows_one_is_looked_at_where_none_is_drawn(
 ) -> None:
     """Years of minutes: the rows of a place that are drawn for scales do not tell how many days it has."""
     rows = stations(9, 4, "2024-01-01", 200)
-    build(rows, tmp_path / "drawn.syn", spec("60KB"))
+    build(rows, tmp_path / "drawn.syn", spec(20_000))
     monkeypatch.setattr(paths, "_PLACE_ROWS", 0)
-    monkeypatch.setattr(paths, "_SCALE_ROWS", 1_500)
+    monkeypatch.setattr(paths, "_SCALE_ROWS", 500)
     monkeypatch.setattr(paths, "_MOST_PLACE_ROWS", most)
-    build(rows, tmp_path / "none.syn", spec("60KB"))
+    build(rows, tmp_path / "none.syn", spec(20_000))
     drawn, none = (syn.open(tmp_path / name) for name in ("drawn.syn", "none.syn"))
     assert none.summary is not None
     assert not none.summary.layout.moving
