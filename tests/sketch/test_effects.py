@@ -95,6 +95,8 @@ def test_some_features_have_their_own():
 def test_how_often_stretches_were_rounded_is_stored():
     often = Effects(0.5, (2.0, 3.0), (1.0, 2.25))
     assert Effects.from_dict(often.to_dict()) == often
+    assert often.put_together([True, False]).rounded == (2.0, 2.25)
+    assert Effects(0.5, (2.0, 3.0)).put_together([False, True]).rounded == (1.0, 2.0)
     assert Effects.from_dict({"shares": 0.5, "means": [2.0, 3.0]}) == Effects(0.5, (2.0, 3.0))
     assert effects_of(often, 2)[3:].tolist() == [1.0, 2.25]
     assert effects_of(Effects(0.5, (2.0, 3.0)), 2)[3:].tolist() == [1.0, 1.0]

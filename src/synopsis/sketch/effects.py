@@ -78,9 +78,10 @@ class Effects:
         found = ((1.0 - part) * each + part * after for each, after in zip(so_far, now, strict=True))
         return replace(self, rounded=tuple(found))
 
-    def put_together(self, features: int) -> Effects:
-        """Those of stretches of which several have become one, rounded once more."""
-        return replace(self, rounded=tuple(each + 1.0 for each in self.rounded or (1.0,) * features))
+    def put_together(self, which: Sequence[bool]) -> Effects:
+        """Those of features of which two stretches have become one, rounded once more, or not."""
+        so_far = self.rounded or (1.0,) * len(which)
+        return replace(self, rounded=tuple(each + now for each, now in zip(so_far, which, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

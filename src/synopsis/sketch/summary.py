@@ -403,17 +403,16 @@ class Summary:
 
         Cost: proportional to all of it.
         """
-        stretching = self.layout.stretching
+        stretching, effects = self.layout.stretching, self.effects
         if stretching is not None:
-            days = tuple(2 * each if 2 * each <= _MOST_DAYS else each for each in stretching.days)
-            stretching = replace(stretching, days=days) if days != stretching.days else None
+            is_longer = [2 * each <= _MOST_DAYS for each in stretching.days]
+            days = tuple(2 * each if longer else each for each, longer in zip(stretching.days, is_longer, strict=True))
+            stretching = replace(stretching, days=days) if any(is_longer) else None
+            effects = effects and effects.put_together(is_longer)
         everything, even = range(len(self.scales.quantizers)), self.layout.evenly(*self._where)
         opened = (self.opened_block(block, everything) for block in self.blocks)
         longer = (joining.lengthened(strata, self.scales, stretching) for strata in opened)
         closed = (blocks.closed(strata, self.contexts, even) for strata in longer)
-        effects = self.effects
-        if effects is not None and stretching is not None:
-            effects = effects.put_together(len(stretching.days))
         return replace(self, layout=replace(self.layout, stretching=stretching), blocks=tuple(closed), effects=effects)
 
     def within(self, memory: int) -> Summary:
