@@ -71,6 +71,19 @@ def test_bins_hold_about_equal_mass_and_less_in_the_tails_and_atoms_stand_alone(
     assert (high[np.arange(len(made)), heaviest] == 0.0).all()
 
 
+@given(bins=st.sampled_from((7, 15)), heavy=st.sets(st.integers(0, 39), min_size=1, max_size=4))
+def test_however_many_values_are_heavy_there_are_no_more_bins_than_asked_for(bins, heavy):
+    many = [300 if value in heavy else 1 for value in range(40)]
+    values = np.repeat(np.arange(40.0), many)[None, :]
+    everyone = np.zeros(values.size, np.int64)
+    scales = Scales.fit(values)
+    made = fitted(scales, everyone, everyone, everyone, scales.codes(values), everyone == 0, bins)
+    low, high = bin_ranges(made, scales, 0)
+    inside = (low <= values.T) & (values.T <= high)
+    assert (inside.sum(axis=1) == 1).all()
+    assert made.counts[0, 0, :-1].tolist() == inside.sum(axis=0).tolist()
+
+
 def test_a_constant_and_an_absent_feature_have_one_bin_and_none():
     place, day = np.zeros(50, np.int64), np.arange(50)
     values = np.stack((np.full(50, 7.5), np.full(50, np.nan)))

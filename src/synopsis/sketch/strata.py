@@ -345,12 +345,12 @@ def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
     """Strata x fine bins: where a bin begins, so that bins hold equal mass but for atoms and tails."""
     strata, fine_bins = mass.shape
     rows = mass.sum(axis=1, keepdims=True)
-    atoms = mass > ATOM_SHARE * rows
+    atoms = _heaviest(mass, (bins - 1) // 2) & (mass > ATOM_SHARE * rows)
     rest = np.where(atoms, 0, mass)
     total = np.maximum(rest.sum(axis=1, keepdims=True), 1)
     middle = (np.cumsum(rest, axis=1) - rest / 2) / total  # ascending along a row
     # Each atom takes a bin, and may cut another in two.
-    shares = _thresholds(bins)[np.maximum(bins - 2 * atoms.sum(axis=1), 1)]
+    shares = _thresholds(bins)[bins - 2 * atoms.sum(axis=1)]
     flat = (middle + 2 * np.arange(strata)[:, None]).reshape(-1)
     wanted = shares + 2 * np.arange(strata)[:, None]
     reached = np.searchsorted(flat, wanted.reshape(-1)).reshape(shares.shape) - fine_bins * np.arange(strata)[:, None]
@@ -365,6 +365,14 @@ def _begins(mass: Integers, bins: int) -> NDArray[np.bool_]:
     before = np.concatenate((np.zeros((strata, 1), before.dtype), before[:, :-1]), axis=1)
     few = np.count_nonzero(mass, axis=1, keepdims=True) <= bins  # then each fine bin that holds anything has its own
     return np.where(few, holds, holds & (run > before))
+
+
+def _heaviest(mass: Integers, count: int) -> NDArray[np.bool_]:
+    """Strata x fine bins: those with the most rows, so many in each stratum."""
+    found, least = np.zeros(mass.shape, np.bool_), max(mass.shape[1] - count, 0)
+    if mass.shape[1]:
+        np.put_along_axis(found, np.argpartition(mass, least, axis=1)[:, least:], True, axis=1)
+    return found
 
 
 def _thresholds(bins: int) -> Floats:
