@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synopsis.sketch.budget import Probe, _cost, _together
+from synopsis.sketch.budget import MOVING_BINS, PLACES, Probe, _cost, _together, chosen
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, EVERYTHING
@@ -61,3 +61,17 @@ def test_rows_that_seldom_have_two_features_give_more_room_to_stretches():
         cost, found = planned(rows, 3.0)
         parts.append(found.stretches / (2.0 * cost.counts))
     assert parts[1] > parts[0]
+
+
+def test_where_cells_are_as_large_as_half_the_globe_memory_still_goes_into_bins_and_paths():
+    random = np.random.default_rng(6)  # storms of fifty years: hardly a cell and day has two rows
+    where, day = random.uniform((0, -100), (60, 0), (8_000, 2)).T, np.sort(random.integers(0, 18_000, 8_000))
+    values = np.stack((*where, random.normal(size=8_000), random.gamma(2.0, size=8_000)))
+    scales = Scales.fit(values, 120)
+    rows = Probe(*where, day * DAY_US, scales.codes(values), scales, 1.0)
+    found = {memory: chosen(None, lambda: rows, lambda bits: rows, memory) for memory in (20_000, 40_000, 60_000)}
+    for memory, cost in found.items():
+        assert cost.layout.place_bits == PLACES[-1]
+        assert cost.layout.bins > MOVING_BINS[-1]
+        assert cost.counts + cost.layout.kept * cost.rows * cost.a_path > 0.8 * memory or cost.layout.kept == 1.0
+    assert found[60_000].layout.bins >= 63

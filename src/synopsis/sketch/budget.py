@@ -36,6 +36,9 @@ MOVING_BINS = (249, 127, 63, 31, 15, 7)
 #: Share of the budget that exact counts may take: of stations at the very most, of moving objects.
 _MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
 
+#: The part of the paths that is worth keeping where counts take more than that.
+_LEAST_KEPT = 0.001
+
 #: Months for whose bins there is to be room in a share of the budget, where the first batch is of one period.
 _MONTHS_TO_COME, _SHARE_OF_BINS = 120, 0.25
 
@@ -236,12 +239,14 @@ def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:
         first = _moving_cost(probe, PathLayout(EVERYTHING, MOVING_BINS[-1], 0.2, 1, False, 1, place_bits))
         if first.places <= memory * _MOST_PLACES or place_bits == PLACES[-1]:
             break
+    wanted = ((5, MOVING_BINS[0]), (10, MOVING_BINS[1]), *((5, bins) for bins in MOVING_BINS[1:-1]))
     costs = [
         _moving_cost(probe, replace(first.layout, bins=bins, region_bits=bits))
-        for bits, bins in ((5, MOVING_BINS[0]), (10, MOVING_BINS[1]), *((5, bins) for bins in MOVING_BINS[1:-1]))
-        if bits <= place_bits
+        for bits, bins in dict.fromkeys((min(bits, place_bits), bins) for bits, bins in wanted)
     ]
-    found = [cost for cost in (*costs, first) if cost.counts <= memory * _MOVING_COUNTS]
+    every = [*costs, first]
+    found = [cost for cost in every if cost.counts <= memory * _MOVING_COUNTS]
+    found = found or [cost for cost in every if cost.affordable(memory) > _LEAST_KEPT]
     return min(found, key=lambda cost: cost.error(memory)).filled(memory) if found else None
 
 
