@@ -79,7 +79,8 @@ def test_however_many_values_are_heavy_there_are_no_more_bins_than_asked_for(bin
     scales = Scales.fit(values)
     made = fitted(scales, everyone, everyone, everyone, scales.codes(values), everyone == 0, bins)
     low, high = bin_ranges(made, scales, 0)
-    inside = (low <= values.T) & (values.T <= high)
+    column = values[0][:, None]
+    inside = (low <= column) & (column <= high)
     assert (inside.sum(axis=1) == 1).all()
     assert made.counts[0, 0, :-1].tolist() == inside.sum(axis=0).tolist()
 
