@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.query.plain import stretched as plain
 
-from synopsis.query import stretched
+from synopsis.query import recalled, stretched
 from synopsis.query.covers import Covers
 from synopsis.query.estimate import Estimates
 from synopsis.query.predicates import EVERYWHERE, AllOf
@@ -68,7 +68,7 @@ def test_machine_code_reads_what_numpy_reads(feature):
     scale = STRATA.stretching.unit[feature] / stretches.LEVELS
     mean, deviation = mean * scale, deviation * scale
     wanted = np.stack((count, count * mean, count * (mean**2 + deviation**2)), axis=1)
-    assert np.allclose(found[:, stretched._WHOLE : stretched._WHOLE + 3], wanted, rtol=1e-12, atol=1e-9)
+    assert np.allclose(found[:, recalled.WHOLE : recalled.WHOLE + 3], wanted, rtol=1e-12, atol=1e-9)
     assert offset.tolist() == [0, STRATA.stretch_offsets[feature].size - 1]
 
 
@@ -149,17 +149,17 @@ def test_chance_is_what_numpy_makes_of_neighbouring_paths(feature):
         begin, end = starts[each][codes[held]].astype(int), ends[each][codes[held]].astype(int)
         level, square = (axis[1:, end] - axis[1:, begin]) / (axis[0, end] - axis[0, begin])
         wanted = plain.chances(level, square, np.searchsorted(STRATA.stretch_offsets[feature], day[held], side="right"))
-        told = found[found[:, 6] == each][:, stretched._CHANCE + 1 : stretched._CHANCE + 3]
+        told = found[found[:, 6] == each][:, recalled.CHANCES + 1 : recalled.CHANCES + 3]
         assert np.allclose(told, wanted, rtol=1e-6)
 
 
 def test_a_part_has_no_more_squares_than_the_whole_whatever_bins_say():
-    found = np.zeros((1, stretched._FACTS))
+    found = np.zeros((1, recalled.FACTS))
     found[0, 2:6] = 100.0, 10.0, 50.0, 5.0  # rows and paths, all and in scope
-    found[0, stretched._WHOLE : stretched._WHOLE + 3] = 100.0, 0.0, 100.0
-    found[0, stretched._PATHS : stretched._PATHS + 3] = 10.0, 0.0, 9_000.0  # a bin that reaches far beyond the values
-    found[0, stretched._INSIDE : stretched._INSIDE + 3] = 5.0, 0.0, 8_995.0
-    found[0, stretched._CHANCE : stretched._CHANCE + 3] = 1.0
+    found[0, recalled.WHOLE : recalled.WHOLE + 3] = 100.0, 0.0, 100.0
+    found[0, recalled.PATHS : recalled.PATHS + 3] = 10.0, 0.0, 9_000.0  # a bin that reaches far beyond the values
+    found[0, recalled.INSIDE : recalled.INSIDE + 3] = 5.0, 0.0, 8_995.0
+    found[0, recalled.CHANCES : recalled.CHANCES + 3] = 1.0
     count, _, variance = stretched.numbers(found, np.array([0, 1]), 0.0)
     assert count[0] == 50.0
     assert variance[0] == 2.0
@@ -174,12 +174,12 @@ def test_paths_that_differ_by_chance_alone_are_not_followed():
 
 
 def test_what_all_stretches_have_in_common_is_off_in_all_of_them():
-    one = np.zeros(stretched._FACTS)
+    one = np.zeros(recalled.FACTS)
     one[2:6] = 100.0, 10.0, 50.0, 5.0
-    one[stretched._WHOLE : stretched._WHOLE + 3] = 100.0, 0.0, 100.0
-    one[stretched._PATHS : stretched._PATHS + 3] = 10.0, 0.0, 10.0
-    one[stretched._INSIDE : stretched._INSIDE + 3] = 5.0, 0.0, 5.0
-    one[stretched._CHANCE : stretched._CHANCE + 3] = 8.0
+    one[recalled.WHOLE : recalled.WHOLE + 3] = 100.0, 0.0, 100.0
+    one[recalled.PATHS : recalled.PATHS + 3] = 10.0, 0.0, 10.0
+    one[recalled.INSIDE : recalled.INSIDE + 3] = 5.0, 0.0, 5.0
+    one[recalled.CHANCES : recalled.CHANCES + 3] = 8.0
     halves = []
     for many in (1, 100):
         found = np.tile(one, (many, 1))

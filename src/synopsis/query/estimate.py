@@ -8,7 +8,8 @@ How far an estimate may be off is told by its influences: what one row more woul
 known. Rows without a path: paths are chosen evenly, so neighbours tell how much rows differ (Wolter 2007, successive
 differences). Where in its bin a row lies. And which rows of a day belong to a scope that cuts the day.
 
-What is done path by path and bin by bin is in `weighing` and `influences`, in machine code.
+What is done path by path and bin by bin is in machine code: in `clauses` and `contents`, errors in `influences` and
+`correlations`.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, intervals, mixtures, weighing
+    from synopsis.query import clauses, contents, correlations, influences, intervals, mixtures, weighing
 else:
-    weighing, influences, intervals, mixtures = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "intervals", "mixtures")
+    weighing, clauses, contents, influences, correlations, intervals, mixtures = (
+        Later(f"synopsis.query.{name}")
+        for name in ("weighing", "clauses", "contents", "influences", "correlations", "intervals", "mixtures")
     )
 
 Interval = tuple[Floats, Floats]  #: groups
@@ -125,7 +127,7 @@ class Estimates:
             own = (self.sample.which, paths.column, paths.slot, paths.weight, paths.offset)
         else:
             own = (among.which, among.column, among.slot, among.weight, among.offset)
-        whole, real, offset, totals = weighing.alive(*(*self._program, self.sample.strata.codes, *own))
+        whole, real, offset, totals = clauses.alive(*(*self._program, self.sample.strata.codes, *own))
         return Live._make((*whole, *real, offset, *totals))
 
     @cached_property
@@ -138,7 +140,7 @@ class Estimates:
         for leaf in leaves_of(self._clause):
             for cut in self.sample.bins(leaf.feature).cuts(leaf.ranges):
                 own = (self.sample.codes(leaf.feature), live.column, live.slot, live.weight, live.mass)
-                found.append(weighing.lumped(cut, self.sample.shares(leaf), *own))
+                found.append(contents.lumped(cut, self.sample.shares(leaf), *own))
         return np.stack(found) if found else _NO_TABLE
 
     # --- statistics ---------------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ class Estimates:
             return sample.total
         if isinstance(self._clause, Leaf):
             known = (sample.untouched(self._clause.feature), sample.shares(self._clause), sample.slots.offset)
-            return weighing.weighed(*known, 1.0)
+            return contents.weighed(*known, 1.0)
         if self._all_heard:
             return self._live.total
         return np.where(self._heard, self._live.total, self._unseen)
@@ -197,7 +199,7 @@ class Estimates:
             live, offset = (self._live.column, self._live.slot, self._live.mass), self._live.offset
         tables = sample.measured(feature, own.ranges)
         given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
-        mass, *numbers = weighing.numbered(*(tables, *given))
+        mass, *numbers = contents.numbered(*(tables, *given))
         told = sample.stretched(feature, tables) if self._anything else None
         best = numbers if told is None else told.numbers
         about = (sample.bins(feature), own.ranges, self, feature, tuple(numbers), told)
@@ -228,7 +230,7 @@ class Estimates:
             return _independent(first, second)
         codes, tables = (sample.codes(one), sample.codes(two)), (first.tables, second.tables)
         both = (*codes, *tables, first.average, second.average, self._live.column)
-        found = influences.paired(*both, self._live.slot, self._live.mass, self._live.offset)
+        found = correlations.paired(*both, self._live.slot, self._live.mass, self._live.offset)
         means = (first.average + found[6], second.average + found[7])
         told = _Pair._make((*found[:6], *means, (found, *both)))
         return told if self._all_heard else told.where(self._heard, _independent(first, second))
@@ -249,7 +251,7 @@ class Estimates:
         if isinstance(self._clause, Leaf):
             feature, met, luck = self._clause.feature, sample.shares(self._clause), sample.luck
             codes = sample.codes(feature)
-            skew = weighing.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
+            skew = contents.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
         of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
         of_paths = (live.which, live.slot, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
@@ -277,7 +279,7 @@ class Estimates:
         if self._anything:
             return np.ones(paths.weight.size)
         steps, tables, rows, _ = self._program
-        return weighing.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.slot)
+        return clauses.probabilities(steps, tables, rows, self.sample.strata.codes, paths.column, paths.slot)
 
     @cached_property
     def _about(self) -> _About:
@@ -297,7 +299,7 @@ class Estimates:
         pair = self._pair(one, two)
         r, half = pair.correlation, NONE
         if pair.told:
-            half = influences.of_pair(r, *pair.told, *self._about_pairs)
+            half = correlations.of_pair(r, *pair.told, *self._about_pairs)
         known = (pair.within, pair.beyond, pair.square, pair.other, self.sample.slots.offset)
         low, high = intervals.correlation(r, half, *known)
         return low, high
@@ -308,7 +310,7 @@ class Estimates:
         r, most = pair.correlation, np.sqrt(pair.square * pair.other)
         low, high = -most, most
         if pair.told:
-            half = influences.of_pair(np.full(r.size, np.nan), *pair.told, *self._about_pairs)
+            half = correlations.of_pair(np.full(r.size, np.nan), *pair.told, *self._about_pairs)
             unseen, heard = pair.unseen, self._heard
             middle = pair.covariance + unseen * np.fmax(pair.seen, 0.0) / 2
             reach = np.hypot(half, intervals.LACKING * unseen)
@@ -329,7 +331,7 @@ class _Pair(NamedTuple):
     beyond: Floats
     mean_x: Floats
     mean_y: Floats
-    told: tuple[Any, ...] = ()  #: what `influences.paired` found, and of what; empty where no path tells
+    told: tuple[Any, ...] = ()  #: what `correlations.paired` found, and of what; empty where no path tells
 
     @property
     def unseen(self) -> Floats:
@@ -411,8 +413,8 @@ class Numbers:
         """SUM; 0 where there is nothing. The count of rows is better known than the paths' masses tell."""
         whole = self.estimates
         if not whole._exact(self.feature) and isinstance(whole._clause, Leaf):
-            return weighing.sums(self.count, self.average, self._heard, whole.count(), whole._live.total)
-        return weighing.sums(self.count, self.average, _NO_FLAGS, NONE, NONE)
+            return contents.sums(self.count, self.average, self._heard, whole.count(), whole._live.total)
+        return contents.sums(self.count, self.average, _NO_FLAGS, NONE, NONE)
 
     @cached_property
     def deviation(self) -> Floats:

@@ -2,7 +2,7 @@
 
 The machine code of `estimate`, whose docstring tells what is computed, for all groups in one call: `slots`, `paths`,
 `live` and `lucky` say where those of each group begin. Paths are those in scope; `live` ones are those of them that may
-satisfy the clause, at the positions `alive`.
+satisfy the clause, at the positions `alive`. Of two features together `correlations` tells, by what is here.
 """
 
 from __future__ import annotations
@@ -44,9 +44,6 @@ HOURS = 0.3
 #: Features go together within their bins as well, which paths do not tell: the correlation that is allowed for.
 TOGETHER = 0.4
 
-#: Of products of two features, whose sides nothing foretells, so much of that.
-PAIRED = 0.5
-
 #: Rows that satisfy a condition lie on one side of the bins of what is asked about, and of the bins that it cuts: what
 #: the former foretell is so many times as much.
 SIDES = 2.0
@@ -61,9 +58,6 @@ SURE = 1e-4
 #: Products of distances have heavy tails, of which paths see too little: (co)variances are off by so much more.
 TAILS = 1.4
 
-#: Correlations, in which the same tails stand above and below, by less.
-CORRELATED = 1.15
-
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
 
@@ -75,7 +69,7 @@ AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
 
 @compiled
-def _student(paths: float) -> float:
+def student(paths: float) -> float:
     """97.5% of Student's distribution, of so many paths, lie below this (Abramowitz & Stegun 26.7.5)."""
     z, freedom = NORMAL, max(paths - 1.0, 2.0)
     first = (z**3 + z) / 4
@@ -85,9 +79,9 @@ def _student(paths: float) -> float:
 
 
 @compiled
-def _half(square: float, chosen: float, freedom: float, worth: float) -> float:
+def half_width(square: float, chosen: float, freedom: float, worth: float) -> float:
     """Half of an interval at 95%, by the squared error and the part of it that comes from the choice of paths."""
-    return float(_student(min(worth, freedom + 1.0) if chosen > 0.0 else worth) * np.sqrt(square))
+    return float(student(min(worth, freedom + 1.0) if chosen > 0.0 else worth) * np.sqrt(square))
 
 
 @compiled
@@ -120,7 +114,7 @@ def _differing(
 
 
 @compiled
-def _differing_alive(
+def differing_alive(
     reach: Floats, first: int, stop: int, alive: Positions, held: Floats, influence: Floats, begin: int, end: int
 ) -> tuple[float, float]:
     """The same of live paths' probability times their influence, with 0 for paths that are not alive."""
@@ -145,7 +139,7 @@ def _differing_alive(
 
 
 @compiled
-def _places(place: Positions) -> int:
+def places_of(place: Positions) -> int:
     """How many places to count by, if any."""
     places = 0
     for path in range(place.size):
@@ -154,7 +148,7 @@ def _places(place: Positions) -> int:
 
 
 @compiled
-def _gathered(
+def in_one_bin(
     codes: Codes,
     bins: int,
     column: Positions,
@@ -182,7 +176,7 @@ def _gathered(
 
 
 @compiled
-def _square(
+def squared_error(
     influence: Floats,
     noise: Floats,
     aside: Floats,
@@ -263,7 +257,7 @@ def _square(
 
 
 @compiled
-def _by_bin(
+def by_bin(
     statistic: int,
     rank: float,
     left: Floats,
@@ -404,11 +398,11 @@ def of_numbers(
     skew is what bins below nothing were cut off for. Otherwise it is to which side of their bins rows lie that satisfy
     the condition.
     """
-    influences, noises, leaning = _by_bin(statistic, rank, left, tables, count, average, variance, slots)
+    influences, noises, leaning = by_bin(statistic, rank, left, tables, count, average, variance, slots)
     asides = _aside(statistic, tables, count, slots)
     bins, groups = influences.shape[1], slots.size - 1
     half, skews, tells = np.zeros(groups), np.zeros(groups), np.zeros(groups)
-    influence, noise, by_place = np.zeros(column.size), np.zeros(column.size), np.zeros(_places(place))
+    influence, noise, by_place = np.zeros(column.size), np.zeros(column.size), np.zeros(places_of(place))
     aside = np.zeros(column.size)
     for path in range(column.size):
         code = codes[column[path]]
@@ -448,16 +442,16 @@ def of_numbers(
             found, freedom = _differing(left_of, codes, *luck)
         else:
             ends = (paths[group], paths[group + 1])
-            found, freedom = _differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
+            found, freedom = differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
             if once.size:
                 of_slots = (slots[group], slots[group + 1])
                 skew = _sided(statistic, left, tables, expected, mass, count[group], average[group], *of_slots)
         of_places = (column, alive, place, weight, held, by_place.size, live[group], live[group + 1])
-        gathered = _gathered(codes, bins, *of_places)
+        gathered = in_one_bin(codes, bins, *of_places)
         own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place, gathered)
         of_group = (statistic, live[group], live[group + 1])
-        square, chosen = _square(influence, noise, aside, usual, found, reach, uncovered, *own_paths, *of_group)
-        half[group], skews[group] = _half(square + LEAN * leant, chosen, freedom, tell), skew
+        square, chosen = squared_error(influence, noise, aside, usual, found, reach, uncovered, *own_paths, *of_group)
+        half[group], skews[group] = half_width(square + LEAN * leant, chosen, freedom, tell), skew
         tells[group] = tell
     return half, skews, tells
 
@@ -495,7 +489,7 @@ def of_count(
     upwards.
     """
     groups, none = count.size, np.empty(0)
-    low, high, by_place = np.zeros(groups), np.zeros(groups), np.zeros(_places(place))
+    low, high, by_place = np.zeros(groups), np.zeros(groups), np.zeros(places_of(place))
     for group in range(groups):
         begin, end, first, stop = live[group], live[group + 1], paths[group], paths[group + 1]
         rate = count[group] / max(total[group], 1.0)
@@ -509,7 +503,7 @@ def of_count(
             for run in range(lucky[group], lucky[group + 1]):
                 reach += luck_reach[run] * luck_many[run]
         else:
-            chosen, _ = _differing_alive(all_reach, first, stop, alive, held, none, begin, end)
+            chosen, _ = differing_alive(all_reach, first, stop, alive, held, none, begin, end)
             for path in range(first, stop):
                 reach += all_reach[path]
         for each in range(begin, end):
@@ -570,138 +564,3 @@ def reaches(weight: Floats, part: Floats, offset: Integers, in_scope: Integers, 
             else:
                 reach[path] = weight[path] * total[group]
     return reach
-
-
-@compiled
-def _both(
-    codes_x: Codes,
-    codes_y: Codes,
-    column: int,
-    stratum: int,
-    tables_x: Floats,
-    tables_y: Floats,
-    middle: tuple[float, float, float, float],
-) -> tuple[bool, float, float, float, float]:
-    """Of a path: whether it has both features, their distances from the middle, and their variances within bins."""
-    one, two = codes_x[column], codes_y[column]
-    if one >= tables_x.shape[2] or two >= tables_y.shape[2]:
-        return False, 0.0, 0.0, 0.0, 0.0
-    x = tables_x[1, stratum, one] - middle[0] - middle[2]
-    y = tables_y[1, stratum, two] - middle[1] - middle[3]
-    return True, x, y, tables_x[2, stratum, one], tables_y[2, stratum, two]
-
-
-@compiled
-def paired(
-    codes_x: Codes,
-    codes_y: Codes,
-    tables_x: Floats,
-    tables_y: Floats,
-    average_x: Floats,
-    average_y: Floats,
-    column: Positions,
-    stratum: Positions,
-    mass: Floats,
-    live: Integers,
-) -> Floats:
-    """Facts x groups, of two features where both are present: total, covariance, variances, the parts of these within
-    bins.
-
-    And by how much the means of these rows are above those of all: averages and these make the middle of `_both`.
-    """
-    found = np.full((8, live.size - 1), np.nan)
-    for group in range(live.size - 1):
-        origin_x, origin_y, seen = 0.0, 0.0, False
-        total = mx = my = xx = yy = xy = s = t = 0.0
-        middle = (average_x[group], average_y[group], 0.0, 0.0)
-        for path in range(live[group], live[group + 1]):
-            present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
-            if present:
-                if not seen:
-                    seen, origin_x, origin_y = True, x, y
-                # From the first one on: where all are alike, they do not differ by as little as rounding either.
-                total += mass[path]
-                mx, my = mx + mass[path] * (x - origin_x), my + mass[path] * (y - origin_y)
-                s, t = s + mass[path] * vx, t + mass[path] * vy
-        found[0, group] = total
-        if not total > 0.0:
-            continue
-        middle = (average_x[group], average_y[group], origin_x + mx / total, origin_y + my / total)
-        for path in range(live[group], live[group + 1]):
-            present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
-            if present:
-                xx, yy, xy = xx + mass[path] * x * x, yy + mass[path] * y * y, xy + mass[path] * x * y
-        found[1, group], found[2, group], found[3, group] = xy / total, xx / total + s / total, yy / total + t / total
-        found[4, group], found[5, group], found[6, group], found[7, group] = s / total, t / total, middle[2], middle[3]
-    return found
-
-
-@compiled
-def of_pair(
-    correlation: Floats,
-    found: Floats,
-    codes_x: Codes,
-    codes_y: Codes,
-    tables_x: Floats,
-    tables_y: Floats,
-    average_x: Floats,
-    average_y: Floats,
-    column: Positions,
-    reach: Floats,
-    alive: Positions,
-    stratum: Positions,
-    weight: Floats,
-    held: Floats,
-    worth: Floats,
-    once: Floats,
-    twice: Floats,
-    lumps: Floats,
-    part: Floats,
-    place: Positions,
-    slots: Integers,
-    paths: Integers,
-    live: Integers,
-) -> Floats:
-    """Half of the interval at 95% of correlations, or of covariances where these are NaN, given what was `paired`."""
-    influence, noise, by_place = np.zeros(alive.size), np.zeros(alive.size), np.zeros(_places(place))
-    half, aside = np.full(slots.size - 1, np.nan), np.zeros(alive.size)
-    for group in range(slots.size - 1):
-        r, total, covariance = correlation[group], found[0, group], found[1, group]
-        one, two = found[2, group], found[3, group]
-        if not total > 0.0:
-            continue
-        middle = (average_x[group], average_y[group], found[6, group], found[7, group])
-        # Parts of one, for a product takes a fraction of what a quotient does.
-        each, of_x, of_y, of_xx, of_yy = 1.0 / total, 1.0 / np.sqrt(one), 1.0 / np.sqrt(two), 1.0 / one, 1.0 / two
-        squares = reaching = reaching_both = 0.0
-        for path in range(live[group], live[group + 1]):
-            present, x, y, vx, vy = _both(codes_x, codes_y, column[path], stratum[path], tables_x, tables_y, middle)
-            own = reach[alive[path]] * held[path] * held[path]
-            reaching += own
-            if not present:
-                continue
-            reaching_both, squares = reaching_both + own, squares + (weight[path] * held[path]) ** 2
-            if np.isnan(r):
-                influence[path] = TAILS * (x * y - covariance) * each
-                noise[path] = (vx * y * y + vy * x * x + vx * vy) * (each * each)
-            else:
-                x, y, vx, vy = x * of_x, y * of_y, vx * of_xx, vy * of_yy
-                influence[path] = CORRELATED * (x * y - r * (x * x + vx + y * y + vy) * 0.5) * each
-                noise[path] = (vx * (y - r * x) ** 2 + vy * (x - r * y) ** 2 + vx * vy) * (each * each)
-            aside[path] = PAIRED * PAIRED * noise[path]
-        usual = one * two / total**2 if np.isnan(r) else (1.0 - r * r) ** 2 / total**2
-        # Only paths that have both features tell anything.
-        usual *= reaching_both / reaching if reaching > 0.0 else 1.0
-        tell = min(total * total / squares, worth[group])
-        ends, of_group = (paths[group], paths[group + 1]), (live[group], live[group + 1])
-        chosen, freedom = _differing_alive(reach, *ends, alive, held, influence, *of_group)
-        of_places = (column, alive, place, weight, held, by_place.size, *of_group)
-        gathered = np.maximum(
-            _gathered(codes_x, tables_x.shape[2], *of_places), _gathered(codes_y, tables_y.shape[2], *of_places)
-        )
-        own_paths = (alive, stratum, weight, held, tell, once, twice, lumps, part, place, by_place, gathered)
-        square, chosen = _square(
-            influence, noise, aside, usual, chosen, reach, np.empty(0), *own_paths, VARIANCE, *of_group
-        )
-        half[group] = _half(square, chosen, freedom, tell)
-    return half

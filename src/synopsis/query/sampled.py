@@ -2,8 +2,8 @@
 
 All groups of a question that are parts of space and time are one sample. A **slot** is a stratum in a group; slots and
 paths of one group stand side by side. Nothing here hangs on a condition on features: groups by bins, terms of a
-condition and further demands share it. What is done path by path and bin by bin is in `weighing` and `influences`, in
-machine code.
+condition and further demands share it. What is done path by path is in `weighing` and `influences`, bin by bin in
+`contents`, in machine code.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from synopsis.sketch.strata import Flags, Strata
 from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
-    from synopsis.query import influences, stretched, weighing
+    from synopsis.query import contents, influences, recalled, stretched, weighing
 else:
-    weighing, influences, stretched = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "influences", "stretched")
+    weighing, contents, influences, recalled, stretched = (
+        Later(f"synopsis.query.{name}") for name in ("weighing", "contents", "influences", "recalled", "stretched")
     )
 
 NONE: Floats = np.empty(0)
@@ -288,7 +288,7 @@ class Sample:
         """Slots x (bins and absent): rows in scope that the exact counts lead to expect."""
         if feature not in self._expectations:
             counts = self.strata.counts[self.position(feature)]
-            self._expectations[feature] = weighing.counted(counts, self.slots.stratum, self.covered)
+            self._expectations[feature] = contents.counted(counts, self.slots.stratum, self.covered)
         return self._expectations[feature]
 
     def corrected(self, feature: int) -> Floats:
@@ -305,7 +305,7 @@ class Sample:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
                 usual = STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
-                table = weighing.lucky(table, self.covered, usual, self.codes(feature), *luck[:5], self.slots.offset)
+                table = contents.lucky(table, self.covered, usual, self.codes(feature), *luck[:5], self.slots.offset)
             self._corrections[feature] = table
         return self._corrections[feature]
 
@@ -323,8 +323,8 @@ class Stretched:
             *(strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),
             *(slots.stratum, slots.begin, slots.end, slots.offset),
         )
-        self._found = stretched.gathered(*given)
-        stretched.often_rounded(self._found[0], sample.rounded(feature))
+        self._found = recalled.gathered(*given)
+        recalled.often_rounded(self._found[0], sample.rounded(feature))
         self._about: tuple[Any, ...] = (strata.codes[row], tables)
         self._days: tuple[Any, ...] = (
             *(strata.day_kept, strata.day_rows, covers.day, covers.share),

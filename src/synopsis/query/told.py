@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from synopsis.query import influences, intervals, mixtures, slices, stretched, weighing
+from synopsis.query import (
+    clauses,
+    contents,
+    correlations,
+    independence,
+    influences,
+    intervals,
+    mixtures,
+    recalled,
+    slices,
+    stretched,
+    weighing,
+)
 from synopsis.query.sampled import STEADY
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
@@ -65,13 +77,13 @@ def _corrected(
     offset: Integers,
 ) -> Floats:
     """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
-    expected = weighing.counted(counts, stratum, covered)
+    expected = contents.counted(counts, stratum, covered)
     if not weight.size:
         return expected
     usual = np.empty(stratum.size)
     for each in range(stratum.size):
         usual[each] = STEADY * whole[each] / max(kept[each], 1)
-    return weighing.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all, offset)
+    return contents.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all, offset)
 
 
 @compiled
@@ -122,95 +134,10 @@ def _lumps(
         for number in range(open_part.shape[0]):
             for each in range(open_part.shape[1]):
                 open_part[number, each] = cuts[cut, 3] * open_part[number, each]
-        amount = weighing.lumped(open_part, tables[leaf], codes[row], column, slot, weight, worth)
+        amount = contents.lumped(open_part, tables[leaf], codes[row], column, slot, weight, worth)
         for path in range(column.size):
             found[cut, path] = amount[path]
     return found
-
-
-@compiled
-def _leaf_shares(tables: Floats, counts: Integers, rows: Integers, stratum: Integers, whole: Integers) -> Floats:
-    """Leaves x slots: the share of rows that satisfy each, by the exact counts."""
-    found = np.empty((tables.shape[0], stratum.size))
-    for leaf in range(tables.shape[0]):
-        for slot in range(stratum.size):
-            held = 0.0
-            for each in range(tables.shape[2]):
-                held += counts[rows[leaf], stratum[slot], each] * tables[leaf, slot, each]
-            found[leaf, slot] = held / whole[slot]
-    return found
-
-
-@compiled
-def _alone(steps: Integers, shares: Floats) -> Floats:
-    """Slots: the share of rows that satisfy a clause, given that of its leaves, of independent features."""
-    found, stack = np.empty(shares.shape[1]), np.empty(max(steps.size, 1))
-    for slot in range(shares.shape[1]):
-        top, stack[0] = 0, 1.0
-        for step in steps:
-            if step >= 0:
-                stack[top] = shares[step, slot]
-                top += 1
-                continue
-            parts, is_all, product = (-step - 1) >> 1, (-step - 1) & 1 == 0, 1.0
-            for part in range(top - parts, top):
-                product *= stack[part] if is_all else 1.0 - stack[part]
-            top -= parts
-            stack[top] = product if is_all else 1.0 - product
-            top += 1
-        found[slot] = stack[0]
-    return found
-
-
-@compiled
-def _unseen(alone: Floats, rows: Floats, begin: int, end: int, paths: int) -> float:
-    """Rows of a group that satisfy a clause though no path does, as `Estimates._unseen` has them."""
-    expected = total = 0.0
-    for slot in range(begin, end):
-        expected, total = expected + rows[slot] * alone[slot], total + rows[slot]
-    return expected / (1.0 + expected * paths / total) if expected > 0.0 else 0.0
-
-
-@compiled
-def _independent(expected: Floats, alone: Floats) -> Floats:
-    """Slots x (bins and absent): rows where what is demanded of others has nothing to do with them."""
-    found = np.empty(expected.shape)
-    for slot in range(expected.shape[0]):
-        for each in range(expected.shape[1]):
-            found[slot, each] = expected[slot, each] * alone[slot]
-    return found
-
-
-@compiled
-def _correlated(
-    one_mass: Floats,
-    two_mass: Floats,
-    one_mean: Floats,
-    two_mean: Floats,
-    begin: int,
-    end: int,
-    one: float,
-    two: float,
-    one_variance: float,
-    two_variance: float,
-) -> float:
-    """The correlation of features that vary together from stratum to stratum only, for all that is known."""
-    bins, total, mx, my, covariance = one_mass.shape[1], 0.0, 0.0, 0.0, 0.0
-    weight, x, y = np.empty(end - begin), np.empty(end - begin), np.empty(end - begin)
-    for slot in range(begin, end):
-        first = second = one_away = two_away = 0.0
-        for each in range(bins):
-            first, second = first + one_mass[slot, each], second + two_mass[slot, each]
-            one_away += one_mass[slot, each] * (one_mean[slot, each] - one)
-            two_away += two_mass[slot, each] * (two_mean[slot, each] - two)
-        at, weight[slot - begin] = slot - begin, min(first, second)
-        x[at], y[at] = one_away / max(first, 1e-300), two_away / max(second, 1e-300)
-        total, mx, my = total + weight[at], mx + weight[at] * x[at], my + weight[at] * y[at]
-    if not (total > 0.0 and one_variance * two_variance > 0.0):
-        return np.nan
-    for at in range(weight.size):
-        covariance += weight[at] * (x[at] - mx / total) * (y[at] - my / total)
-    return float(min(max(covariance / total / np.sqrt(one_variance * two_variance), -1.0), 1.0))
 
 
 @compiled
@@ -350,7 +277,7 @@ def tell(
     if kind == ANYTHING:
         worths = weighing.worths(weight, paths)
     else:
-        numbers, real, live, worths = weighing.alive(
+        numbers, real, live, worths = clauses.alive(
             steps, tables, leaf_rows, demanded, codes, which, column, slot_of, weight, paths
         )
         alive, live_column, live_slot = numbers[0], numbers[1], numbers[2]
@@ -361,7 +288,7 @@ def tell(
         all_heard = all_heard and heard_by[group]
     leaf_shares = np.empty((0, 0))
     if not all_heard:
-        leaf_shares = _leaf_shares(tables, counts, leaf_rows, stratum, whole)
+        leaf_shares = independence.leaf_shares(tables, counts, leaf_rows, stratum, whole)
     lumps = np.empty((0, 0))
     if likely and cuts.shape[0]:
         own = (starts, stops, tilt, stratum, codes, live_column, live_slot, live_weight, live_mass)
@@ -376,23 +303,25 @@ def tell(
         luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even, effects[0])
     known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4], slots)
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
-    expected = weighing.counted(counts[row], stratum, covered)
+    expected = contents.counted(counts[row], stratum, covered)
     untouched = _corrected(counts[row], codes[row], *known) if exact else expected
 
     # the count
     count = total if kind == ANYTHING else worths[0].copy()
     if not all_heard and kind == OTHER:
-        alone = _alone(steps, leaf_shares)
+        alone = independence.alone(steps, leaf_shares)
         for group in range(groups):
             if not heard_by[group]:
-                count[group] = _unseen(alone, rows, slots[group], slots[group + 1], paths[group + 1] - paths[group])
+                count[group] = independence.unseen(
+                    alone, rows, slots[group], slots[group + 1], paths[group + 1] - paths[group]
+                )
     counted_low, counted_high = none, none
     skew, met, leaf_row = np.zeros(groups), no_table, 0
     if kind == LEAF:
         leaf_row, met = leaf_rows[0], tables[0]
         of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known)
-        count = weighing.weighed(of_leaf, met, slots, 1.0)
-        skew = weighing.weighed(of_leaf, met, slots, -1.0)
+        count = contents.weighed(of_leaf, met, slots, 1.0)
+        skew = contents.weighed(of_leaf, met, slots, -1.0)
     if likely and kind == ANYTHING:
         counted_low, counted_high = np.empty(groups), np.empty(groups)
         for group in range(groups):
@@ -414,10 +343,10 @@ def tell(
     is_counted, heard = _flags(groups, exact), _flags(groups, True)
     summed = _kept(untouched) if exact else no_table
     if not exact and not all_heard:
-        summed = _independent(expected, _alone(one_others, leaf_shares))
+        summed = independence.rows_of_bins(expected, independence.alone(one_others, leaf_shares))
         for group in range(groups):
             heard[group], is_counted[group] = heard_by[group], not heard_by[group]
-    masses, size, average, variance = weighing.numbered(
+    masses, size, average, variance = contents.numbered(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
     # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone.
@@ -425,17 +354,17 @@ def tell(
     known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots, effects[1 + one])
     stretches, in_groups = no_table, nowhere
     if is_stretched:
-        stretches, in_groups = stretched.gathered(
+        stretches, in_groups = recalled.gathered(
             facts[0], stretch_offset[0, : stretch_count[0] + 1], shift[0], centre[one], unit[one], levels[one],
             starts[row], stops[row], codes[row], one_tables, day_offset, day_rows, day_kept,
             day, share, stratum, begin, end, slots,
         )  # fmt: skip
-        stretched.often_rounded(stretches, effects[1 + effects.size // 2 + one])
+        recalled.often_rounded(stretches, effects[1 + effects.size // 2 + one])
         size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
     if kind == LEAF and not exact:
-        value = weighing.sums(size, average, heard, count, worths[0])
+        value = contents.sums(size, average, heard, count, worths[0])
     else:
-        value = weighing.sums(size, average, np.empty(0, np.bool_), none, none)
+        value = contents.sums(size, average, np.empty(0, np.bool_), none, none)
     deviation = np.empty(groups)
     for group in range(groups):
         deviation[group] = np.sqrt(variance[group])
@@ -559,28 +488,32 @@ def tell(
         is_counted = _flags(groups, exact)
         summed = _kept(_corrected(counts[other], codes[other], *known)) if exact else no_table
         if not exact and not all_heard:
-            summed = _independent(weighing.counted(counts[other], stratum, covered), _alone(two_others, leaf_shares))
+            summed = independence.rows_of_bins(
+                contents.counted(counts[other], stratum, covered), independence.alone(two_others, leaf_shares)
+            )
             for group in range(groups):
                 is_counted[group] = not heard_by[group]
-        other_masses, _, second_average, other_variance = weighing.numbered(
+        other_masses, _, second_average, other_variance = contents.numbered(
             two_tables, summed, is_counted, codes[other], live_column, live_slot, live_mass, slots, live
         )
         x, y = (row, other) if first else (other, row)
         x_tables, y_tables = (one_tables, two_tables) if first else (two_tables, one_tables)
         x_mean, y_mean = (by_bins[1], second_average) if first else (second_average, by_bins[1])
         both = (codes[x], codes[y], x_tables, y_tables, x_mean, y_mean, live_column)
-        pair = influences.paired(*both, live_slot, live_mass, live)
+        pair = correlations.paired(*both, live_slot, live_mass, live)
         r = intervals.correlated(pair[1], pair[2], pair[3])
         for group in range(groups):
             if not heard_by[group]:
                 ends_of = (slots[group], slots[group + 1], by_bins[1][group], second_average[group])
                 spreads = (by_bins[2][group], other_variance[group])
-                r[group] = _correlated(masses, other_masses, one_tables[1], two_tables[1], *ends_of, *spreads)
+                r[group] = independence.correlated(
+                    masses, other_masses, one_tables[1], two_tables[1], *ends_of, *spreads
+                )
         r_low, r_high = none, none
         if likely:
             # What was learnt of shares and means does not hold for products.
             as_told = influences.reaches(weight, part, paths, in_scope, total, 1.0)
-            half = influences.of_pair(r, pair, *both, as_told, *about[1:])
+            half = correlations.of_pair(r, pair, *both, as_told, *about[1:])
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
         _put(found[CORRELATION], r, r_low, r_high)
     return True, found

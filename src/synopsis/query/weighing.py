@@ -1,9 +1,8 @@
-"""Weighing: which paths are in scope, for how many rows each stands, and how probably a row like it is selected.
+"""Weighing: which days and paths are in scope, and for how many rows each path stands.
 
-The machine code of `sampled` and `estimate`, whose docstrings tell what is computed. All groups of a question are
-computed in one call. A **slot** is a stratum in a group: slots of one group stand side by side, and so do its paths;
-an `offset` says where those of each group begin. Tables are slots x bins, with one more column for absent values where
-they say so.
+The machine code of `sampled`, whose docstring tells what is computed. All groups of a question are computed in one
+call. A **slot** is a stratum in a group: slots of one group stand side by side, and so do its paths; an `offset` says
+where those of each group begin.
 """
 
 from __future__ import annotations
@@ -14,17 +13,10 @@ from synopsis.query.inference import NORMAL
 from synopsis.sketch import decoding
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
-from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Flags
-
-#: Of the few paths more that strata are thought to have, those that are as usual where others speak for a stratum. With
-#: none a place follows a single other one in all it does; with a quarter, days of twenty places err half as much more.
-_AS_USUAL = 1 / 16
 
 #: The share of a day that rows fill which may share an instant.
 _INSTANT = 1e-9
-
-# --- days and paths ---------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -116,7 +108,7 @@ def all_in_scope(
 
 
 @compiled
-def _path_starts(day_kept: Integers) -> Integers:
+def path_starts(day_kept: Integers) -> Integers:
     """Days: where the paths of each begin."""
     starts, at = np.empty(day_kept.size, np.int64), 0
     for day in range(day_kept.size):
@@ -191,7 +183,7 @@ def paths_of(
         size += in_scope[group] if in_scope[group] and not lean.size else max(in_scope[group], stray)
     column, number, weight = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size)
     part, where_at = np.empty(size if cut else 0), np.empty(size if place.size else 0, np.int32)
-    starts, begins, to = _path_starts(day_kept), np.zeros(offset.size, np.int64), 0
+    starts, begins, to = path_starts(day_kept), np.zeros(offset.size, np.int64), 0
     for group in range(offset.size - 1):
         first, reached = to, 0.0
         for slot in range(offset[group], offset[group + 1]):
@@ -269,7 +261,7 @@ def luck_of(
         size += own if partly[group] else 0
     column, many, number = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
-    starts, begins, entry = _path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
+    starts, begins, entry = path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
     to = 0
     for group in range(offset.size - 1):
         for slot in range(offset[group], offset[group + 1] if partly[group] else offset[group]):
@@ -372,6 +364,16 @@ def leaning_edges(
 
 
 @compiled
+def added(values: Floats, offset: Integers) -> Floats:
+    """Groups: the sum over their slots."""
+    total = np.zeros(offset.size - 1)
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1]):
+            total[group] += values[slot]
+    return total
+
+
+@compiled
 def worths(weight: Floats, offset: Integers) -> Floats:
     """Groups: the sum of the weights, and how many paths of equal weight would tell as much (Kish 1965)."""
     found = np.zeros((2, offset.size - 1))
@@ -391,313 +393,3 @@ def heard(offset: Integers, total: Floats) -> Flags:
     for group in range(total.size):
         found[group] = offset[group + 1] > offset[group] and total[group] > 0.0
     return found
-
-
-# --- the clause -------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def _held(
-    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: int, stratum: int, stack: Floats
-) -> float:
-    """How probably a row like a path satisfies a clause (`programs`), bins being independent within it."""
-    top = 0
-    for step in steps:
-        if step >= 0:
-            stack[top] = tables[step, stratum, codes[rows[step], column]]
-            top += 1
-            continue
-        parts = (-step - 1) >> 1
-        some, product = (-step - 1) & 1 == 0, 1.0
-        for part in range(top - parts, top):
-            product *= stack[part] if some else 1.0 - stack[part]
-        top -= parts
-        stack[top] = product if some else 1.0 - product
-        top += 1
-    return float(stack[0])
-
-
-@compiled
-def probabilities(
-    steps: Integers, tables: Floats, rows: Integers, codes: Codes, column: Positions, stratum: Positions
-) -> Floats:
-    """Paths: how probably a row like it satisfies a clause.
-
-    `tables` are leaves x strata x (bins and absent), `rows` say where the codes of their features stand.
-    """
-    held, stack = np.empty(column.size), np.empty(steps.size)
-    for path in range(column.size):
-        held[path] = _held(steps, tables, rows, codes, column[path], stratum[path], stack)
-    return held
-
-
-@compiled
-def _openness(steps: Integers, tables: Floats, rows: Integers, codes: Codes, whole: Positions, real: Floats) -> None:
-    """Live paths: how far a row's being selected is open, and how far that hangs on two open questions at once."""
-    p, a, j = np.empty(steps.size), np.empty(steps.size), np.empty(steps.size)
-    for path in range(whole.shape[1]):
-        column, stratum, top = whole[1, path], whole[2, path], 0
-        if real[1, path] == 1.0:  # all of it is settled, as it is of most
-            real[3, path], real[4, path] = 0.0, 0.0
-            continue
-        for step in steps:
-            if step >= 0:
-                share = tables[step, stratum, codes[rows[step], column]]
-                share = min(max(share, 0.0), 1.0)
-                p[top], a[top], j[top] = share, np.sqrt(share * (1.0 - share)) if 0.0 < share < 1.0 else 0.0, 0.0
-                top += 1
-                continue
-            parts = (-step - 1) >> 1
-            some = (-step - 1) & 1 == 0
-            held, one, two = 1.0, 0.0, 0.0
-            for part in range(top - parts, top):
-                own = p[part] if some else 1.0 - p[part]
-                two = two * own + held * j[part] + one * a[part]
-                one = one * own + held * a[part]
-                held *= own
-            top -= parts
-            p[top], a[top], j[top] = held if some else 1.0 - held, one, two
-            top += 1
-        real[3, path], real[4, path] = a[0], j[0]
-
-
-@compiled
-def alive(
-    steps: Integers,
-    tables: Floats,
-    rows: Integers,
-    demanded: Integers,
-    codes: Codes,
-    which: Positions,
-    column: Positions,
-    stratum: Positions,
-    weight: Floats,
-    offset: Integers,
-) -> tuple[Positions, Floats, Integers, Floats]:
-    """Those of some paths that may satisfy the clause: which they are, column and slot; then of each
-
-    weight, probability, mass, and how far being selected is open, once and twice. Then where those of groups begin, and
-    what they are worth.
-    Most paths end at a leaf that is `demanded` of all.
-    """
-    probability, stack = np.empty(column.size), np.empty(steps.size)
-    # What was demanded last is new where these paths are those of a wider clause.
-    screen = demanded[-1] if demanded.size else 0
-    own, table = codes[rows[screen] if rows.size else 0], tables[screen] if rows.size else np.empty((0, 0))
-    is_product = 0 < demanded.size == rows.size and steps.size <= rows.size + 1  # nothing but leaves in an AND
-    if is_product:  # as most clauses are: no fork, which the processor would guess wrong
-        for path in range(column.size):
-            probability[path] = tables[0, stratum[path], codes[rows[0], column[path]]]
-        for leaf in range(1, tables.shape[0]):
-            own, table = codes[rows[leaf]], tables[leaf]
-            for path in range(column.size):
-                probability[path] *= table[stratum[path], own[column[path]]]
-    for path in range(column.size if not is_product else 0):
-        where, number, held = column[path], stratum[path], 1.0
-        if demanded.size:
-            held = table[number, own[where]]
-            for turn in range(demanded.size - 1):
-                if held == 0.0:
-                    break
-                held = tables[demanded[turn], number, codes[rows[demanded[turn]], where]]
-        probability[path] = _held(steps, tables, rows, codes, where, number, stack) if held != 0.0 else 0.0
-    living, size, begins = np.empty(column.size, np.int64), 0, np.zeros(offset.size, np.int64)
-    for group in range(offset.size - 1):
-        for path in range(offset[group], offset[group + 1]):
-            living[size] = path
-            size += probability[path] != 0.0
-        begins[group + 1] = size
-    whole, real = np.empty((3, size), np.int32), np.empty((5, size))
-    for at in range(size):
-        path = living[at]
-        held = probability[path]
-        whole[0, at], whole[1, at], whole[2, at] = which[path], column[path], stratum[path]
-        real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
-    _openness(steps, tables, rows, codes, whole, real)
-    return whole, real, begins, worths(real[2], begins)
-
-
-# --- bins -------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def numbered(
-    tables: Floats,
-    counted: Floats,
-    is_counted: Flags,
-    codes: Codes,
-    column: Positions,
-    stratum: Positions,
-    weight: Floats,
-    offset: Integers,
-    paths: Integers,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """The numbers of a feature, by what was measured of its bins: mass by bin; count, mean and variance of groups.
-
-    The mass is what is `counted` in each bin, or else what paths there weigh.
-    """
-    bins, groups = tables.shape[2], offset.size - 1
-    mass = np.zeros((tables.shape[1], bins))
-    count, average, variance = np.zeros(groups), np.full(groups, np.nan), np.full(groups, np.nan)
-    for group in range(groups):
-        begin, end = offset[group], offset[group + 1]
-        if is_counted[group]:
-            for slot in range(begin, end):
-                for each in range(bins):
-                    mass[slot, each] = counted[slot, each] * tables[0, slot, each]
-        else:
-            for path in range(paths[group], paths[group + 1]):
-                if codes[column[path]] < bins:
-                    mass[stratum[path], codes[column[path]]] += weight[path]
-        size = total = spread = 0.0
-        for slot in range(begin, end):
-            for each in range(bins):
-                size += mass[slot, each]
-                total += mass[slot, each] * tables[1, slot, each]
-        count[group] = size
-        if not size > 0.0:
-            continue
-        mean = total / size
-        for slot in range(begin, end):
-            for each in range(bins):
-                away = tables[1, slot, each] - mean
-                spread += mass[slot, each] * (tables[2, slot, each] + away * away)
-        average[group], variance[group] = mean, spread / size
-    return mass, count, average, variance
-
-
-@compiled
-def added(values: Floats, offset: Integers) -> Floats:
-    """Groups: the sum over their slots."""
-    total = np.zeros(offset.size - 1)
-    for group in range(offset.size - 1):
-        for slot in range(offset[group], offset[group + 1]):
-            total[group] += values[slot]
-    return total
-
-
-@compiled
-def weighed(table: Floats, shares: Floats, offset: Integers, sign: float) -> Floats:
-    """Groups: the rows of bins times the share of each that counts; of bins above nothing, or below it, by the sign."""
-    total = np.zeros(offset.size - 1)
-    for group in range(offset.size - 1):
-        for slot in range(offset[group], offset[group + 1]):
-            own = 0.0
-            for each in range(table.shape[1]):
-                if table[slot, each] * sign > 0.0:
-                    own += table[slot, each] * shares[slot, each]
-            total[group] += own
-    return total
-
-
-@compiled
-def sums(count: Floats, average: Floats, heard: Flags, rows: Floats, total: Floats) -> Floats:
-    """Groups: the sum of values, 0 where there are none; where paths are heard, of so many rows as are known better."""
-    found = np.zeros(count.size)
-    for group in range(count.size):
-        if count[group] > 0.0:
-            found[group] = average[group] * count[group]
-            if heard.size and heard[group]:
-                found[group] = found[group] * rows[group] / total[group]
-    return found
-
-
-@compiled
-def lumped(
-    cut: Floats, shares: Floats, codes: Codes, column: Positions, stratum: Positions, weight: Floats, mass: Floats
-) -> Floats:
-    """Paths: rows that are on either side of an end that cuts a fine bin, nobody knows, by what of each bin is."""
-    amount = np.zeros(column.size)
-    for path in range(column.size):
-        code, number = codes[column[path]], stratum[path]
-        if code < cut.shape[1]:
-            others = mass[path] / max(shares[number, code], 1e-3)
-            amount[path] = cut[number, code] * min(others, weight[path])
-    return amount
-
-
-@compiled
-def counted(counts: Integers, chosen: Integers, covered: Floats) -> Floats:
-    """Bins and absent: rows that the exact counts lead to expect in scope."""
-    table = np.empty((chosen.size, counts.shape[1]))
-    for number in range(chosen.size):
-        for each in range(counts.shape[1]):
-            table[number, each] = covered[number] * counts[chosen[number], each]
-    return table
-
-
-@compiled
-def lucky(
-    expected: Floats,
-    covered: Floats,
-    usual: Floats,
-    codes: Codes,
-    column: Positions,
-    many: Positions,
-    slot: Positions,
-    weight: Floats,
-    whole: Floats,
-    offset: Integers,
-) -> Floats:
-    """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
-
-    That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. A
-    stratum without a path in scope has what is expected of it, bin by bin as much more or less as the others of its
-    group: a warm day is one at all places. Paths come in runs.
-    """
-    table, every = np.zeros(expected.shape), np.zeros(expected.shape)
-    heard = np.zeros(expected.shape[0], np.bool_)
-    for run in range(column.size):
-        for path in range(column[run], column[run] + many[run]):
-            table[slot[run], codes[path]] += weight[run]
-            every[slot[run], codes[path]] += whole[run]
-    for number in range(expected.shape[0]):
-        reached = 0.0
-        for each in range(expected.shape[1]):
-            reached += abs(table[number, each])
-        heard[number] = reached > 0.0
-        if not heard[number]:
-            for each in range(expected.shape[1]):
-                table[number, each] = expected[number, each]
-            continue
-        wanted = found = 0.0
-        for each in range(expected.shape[1]):
-            part = (table[number, each] + covered[number] * usual[number]) / (every[number, each] + usual[number])
-            table[number, each] += part * (expected[number, each] / covered[number] - every[number, each])
-            wanted += expected[number, each]
-            found += max(table[number, each], 0.0)
-        for each in range(expected.shape[1]):
-            table[number, each] *= wanted / found if found > 0.0 else 1.0
-    for group in range(offset.size - 1):
-        _follow(table, expected, usual, heard, offset[group], offset[group + 1])
-    return table
-
-
-@compiled
-def _follow(table: Floats, expected: Floats, usual: Floats, heard: Flags, begin: int, end: int) -> None:
-    """Let strata without a path go with those of their group that have some, and that are a little more as usual."""
-    bins, silent, more = expected.shape[1], 0, 0.0
-    found, wanted = np.zeros(bins), np.zeros(bins)
-    for number in range(begin, end):
-        silent += not heard[number]
-        more += _AS_USUAL * usual[number] / (end - begin)
-        for each in range(bins if heard[number] else 0):
-            found[each] += max(table[number, each], 0.0)
-            wanted[each] += expected[number, each]
-    if silent == 0 or silent == end - begin:
-        return
-    of_heard = 0.0
-    for each in range(bins):
-        of_heard += wanted[each]
-    for number in range(begin, end):
-        if heard[number]:
-            continue
-        rows = total = 0.0
-        for each in range(bins):
-            beside = more * wanted[each] / of_heard
-            rows += expected[number, each]
-            if wanted[each] > 0.0:
-                table[number, each] *= (found[each] + beside) / (wanted[each] + beside)
-            total += table[number, each]
-        for each in range(bins):
-            table[number, each] *= rows / total if total > 0.0 else 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synopsis.query import stretched
+from synopsis.query import recalled, stretched
 from synopsis.sketch.moments import Floats, Integers
 
 
@@ -24,16 +24,16 @@ def chances(values: Floats, squares: Floats, stretch: Integers) -> tuple[float, 
         apart += (away**2).sum(axis=1)
         pairs += own.size - 1
     part = np.where(apart > 0, near / np.where(apart > 0, apart, 1), 1)
-    part = np.minimum((pairs * part + stretched.UNKNOWN) / (pairs + stretched.UNKNOWN), 1)
-    first, second = part / (1 - stretched.CHANCE * part)
+    part = np.minimum((pairs * part + recalled.UNKNOWN) / (pairs + recalled.UNKNOWN), 1)
+    first, second = part / (1 - recalled.CHANCE * part)
     return float(first), float(second)
 
 
 def numbers(found: Floats, centre: float) -> tuple[float, float, float]:
     """How many values a group has, their mean and variance."""
     rows, kept, rows_in, kept_in = (found[:, at] for at in range(2, 6))
-    whole, paths, inside = (found[:, at : at + 3] for at in (stretched._WHOLE, stretched._PATHS, stretched._INSIDE))
-    step, edge = found[:, stretched._STEP], found[:, stretched._EDGE].astype(int) % 3
+    whole, paths, inside = (found[:, at : at + 3] for at in (recalled.WHOLE, recalled.PATHS, recalled.INSIDE))
+    step, edge = found[:, recalled.OWN_STEP], found[:, recalled.EDGE].astype(int) % 3
     cut = rows_in < rows * (1 - 1e-9)
     mean = whole[:, 1] / np.maximum(whole[:, 0], 1)
     spread = np.maximum(whole[:, 2] - whole[:, 1] * mean, 0)
@@ -56,7 +56,7 @@ def numbers(found: Floats, centre: float) -> tuple[float, float, float]:
             - (paths[:, moment] - inside[:, moment]) / np.where(both, others, 1),
             0,
         )
-        chance = found[:, stretched._CHANCE + moment]
+        chance = found[:, recalled.CHANCES + moment]
         trust = known / (known + chance)
         alike = np.zeros(3)
         for way in range(3):
