@@ -73,7 +73,8 @@ def test_a_forecast_goes_on_where_the_rows_end_and_has_intervals():
     mean, spread = LONG.values[0].mean(), LONG.values[0].std()
     for row in answer:
         assert abs(row["f"].estimate - mean) < spread
-        assert row["f"].p95[0] < row["f"].estimate < row["f"].p95[1]
+        assert row["f"].p95[0] < row["f"].low < row["f"].estimate < row["f"].high < row["f"].p95[1]
+        assert row["f"].guarantee == "heuristic"
     assert "of the variance one bucket ahead" in answer.notes[0]
 
 

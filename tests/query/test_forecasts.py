@@ -189,6 +189,19 @@ def test_what_never_was_negative_is_not_expected_to_be() -> None:
     assert daily(rain - 1, 30).interval(0.95)[0].min() < 0
 
 
+def test_a_forecast_is_as_likely_exceeded_as_not_where_most_days_are_dry() -> None:
+    random = np.random.default_rng(9)
+    dry, wet = (np.where(random.random(600) < share, 0.0, random.exponential(4, 600)) for share in (0.8, 0.0))
+    ours, means = daily(dry[:560], 30), np.mean(dry)
+    assert ours.values.mean() < 0.15 * means
+    np.testing.assert_allclose(ours.means, means, rtol=0.5)
+    above = dry[560:590] > ours.values
+    assert np.abs(dry[560:590] - ours.values).mean() < np.abs(dry[560:590] - ours.means).mean()
+    assert above.mean() < 0.5
+    median = np.median(wet[:560])
+    assert abs(daily(wet[:560], 30).values.mean() - median) < 0.3 * median < abs(np.mean(wet) - median)
+
+
 def test_the_order_in_which_buckets_are_given_does_not_matter() -> None:
     series, order = weeks(100, np.random.default_rng(9)), np.random.default_rng(9).permutation(100)
     shuffled = forecast(order * DAY_US, series[order], np.ones(100), 7, DAY)

@@ -22,7 +22,7 @@ from synopsis.query.relation import Relation, check_numbers, under
 from synopsis.query.scoping import feature_of
 from synopsis.query.series import Beside
 from synopsis.query.tree import Aggregate, BucketKey, Curve, Item, Key, Question
-from synopsis.query.values import HEURISTIC, Values
+from synopsis.query.values import LEVELS, Values, guesses
 from synopsis.sketch.moments import Floats, Integers
 
 #: Buckets that a forecast may have.
@@ -74,13 +74,8 @@ def _density(relation: Relation, asked: Curve) -> Answer:
         cells = np.repeat([key[0] for key, _ in known], sizes)
         columns[str(asked.cell).upper()] = CellKeys(geohash.to_text(cells, asked.cell.length))
     columns[asked.name.text] = Points(np.concatenate([drawn[0] for _, drawn in known]))
-    columns[asked.column] = _guesses(np.concatenate([drawn[1] for _, drawn in known]))
+    columns[asked.column] = guesses(np.concatenate([drawn[1] for _, drawn in known]))
     return Answer(columns)
-
-
-def _guesses(numbers: Floats, p95: Floats | None = None) -> Values:
-    nothing = np.full(numbers.size, np.nan)
-    return Values(numbers, nothing, nothing, np.full(numbers.size, HEURISTIC, np.int8), p95)
 
 
 # --- forecasts --------------------------------------------------------------------------------------------------------
@@ -118,8 +113,8 @@ def _forecast(relation: Relation, asked: Curve) -> Answer:
     if asked.cell is not None:
         columns[str(asked.cell).upper()] = CellKeys(np.repeat(cells, [each.values.size for each in found]))
     columns[f"BUCKET('{asked.step}')"] = BucketKeys(starts, layout.timezone, ends)
-    intervals = [np.stack(each.interval(0.95), axis=1) for each in found]
-    columns[asked.column] = _guesses(np.concatenate([each.values for each in found]), np.concatenate(intervals))
+    at_90, at_95 = (np.concatenate([each.interval(level) for each in found], axis=1) for level in LEVELS)
+    columns[asked.column] = guesses(np.concatenate([each.values for each in found]), at_90, at_95)
     told = _told(asked, found)
     if beside is not None:
         told.append(f"the first {NEAR} buckets of each cell look at the latest of {len(beside.series)} places")

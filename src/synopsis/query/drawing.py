@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.query.values import P95, Values, written
+from synopsis.query.values import CERTAIN, P95, Values, written
 
 try:
     from matplotlib.axes import Axes
@@ -69,12 +69,11 @@ class Drawn:
         if not intervals:
             return cls(name, estimate, np.stack((estimate, estimate)), np.full((2, estimate.size), np.nan))
         bounds = _gaps(np.stack((values.low, values.high)).astype(np.float64), np.isnan(estimate))
-        is_likely = values.guarantee == P95
-        likely = np.where(is_likely, bounds, np.nan)
+        likely = np.where(values.guarantee == P95, bounds, np.nan)
         if values.p95 is not None:
             narrower = _gaps(values.p95.T, np.isnan(estimate))
             likely = np.where(np.isnan(narrower), likely, narrower)
-        return cls(name, estimate, np.where(is_likely, np.nan, bounds), likely)
+        return cls(name, estimate, np.where(values.guarantee <= CERTAIN, bounds, np.nan), likely)
 
     @property
     def unbounded(self) -> NDArray[np.bool_]:

@@ -69,7 +69,8 @@ class Forecast:
     """The next buckets of a series; `interval` tells how far off they may be."""
 
     starts_us: Integers  #: first instants of the buckets
-    values: Floats
+    values: Floats  #: as likely exceeded as not
+    means: Floats  #: of what may come
     fit: Fit
     said: tuple[str, ...]  #: sentences: what the forecast builds on
     errors: Floats  #: (times, buckets ahead): earlier errors in units of `spreads`, NaN where no value came
@@ -85,11 +86,13 @@ class Forecast:
         """
         if not 0 < level < 1:
             raise ValueError(f"the level of an interval lies between 0 and 1, as 0.9 does, not {level}")
-        reaches = [_reach(self.errors, self.expected, self.values, ahead, level) for ahead in range(self.values.size)]
-        below, above = np.array(reaches).T
+        shares = ((1 - level) / 2, (1 + level) / 2)
+        found = [_off(self.errors, self.expected, self.means, ahead, shares) for ahead in range(self.means.size)]
+        wider = np.array([widened for _, widened in found])
+        below, above = np.array([off for off, _ in found]).T
         beside = NormalDist().inv_cdf((1 + level) / 2) * self.unsure
-        low = self.values - np.hypot(below * self.spreads, beside)
-        high = self.values + np.hypot(above * self.spreads, beside)
+        low = self.means - np.hypot(np.minimum(below * wider, 0.0) * self.spreads, beside)
+        high = self.means + np.hypot(np.maximum(above * wider, 0.0) * self.spreads, beside)
         return np.maximum(low, self.least), np.maximum(high, self.least)
 
 
@@ -128,7 +131,7 @@ def forecast(
     if known.min() == known.max():
         said = (f"every value so far is {known[0]:g}, and so is the forecast: nothing tells how it may change",)
         nothing, same = np.zeros((1, horizon)), np.full((1, horizon), known[0])
-        return Forecast(starts, same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, unsure)
+        return Forecast(starts, same[0], same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, unsure)
     calendar = Calendar.of(bucket)
     tame, fenced = fenced_in(series)
     known_so_far = _Known(times, tame, weights, calendar, beside)
@@ -137,15 +140,19 @@ def forecast(
     shares = rehearsal.shares
     least = 0.0 if known.min() >= 0 else -np.inf
     expected = sum(share * view.ahead(np.array([times.size - 1]))[0] for share, view in zip(shares, views, strict=True))
+    means, spreads = np.maximum(expected, least), regular.spread(ahead)
     past = np.maximum(np.tensordot(shares, rehearsal.views, 1), least)
+    off = (rehearsal.came - past) / rehearsal.spreads
+    middle = np.array([_off(off, past, means, bucket_ahead, (0.5,))[0][0] for bucket_ahead in range(horizon)])
     return Forecast(
         starts,
-        np.maximum(expected, least),
+        np.maximum(means + middle * spreads, least),
+        means,
         rehearsal.fit(past),
         _sentences(regular, fenced, times.size - known.size),
-        (rehearsal.came - past) / rehearsal.spreads,
+        off,
         past,
-        regular.spread(ahead),
+        spreads,
         least,
         unsure,
     )
@@ -367,11 +374,13 @@ class Rehearsal:
         )
 
 
-def _reach(errors: Floats, expected: Floats, values: Floats, ahead: int, level: float) -> tuple[float, float]:
-    """How far below and above a value may lie, in units of spread: at most 0 and at least 0.
+def _off(
+    errors: Floats, expected: Floats, means: Floats, ahead: int, shares: tuple[float, ...]
+) -> tuple[Floats, float]:
+    """By how much values so many buckets ahead lie above their mean: quantiles, in units of spread.
 
     Errors of nearly the same number of buckets ahead are pooled. Those of forecasts that overlap tell much the same, so
-    that few of them are few indeed, and the interval is widened.
+    that few of them are few indeed: also, by how much an interval is to be widened for that.
     """
     pooled = slice(max(ahead - ahead // 4, 0), ahead + ahead // 4 + 1)
     near, before = errors[:, pooled], expected[:, pooled]
@@ -382,15 +391,13 @@ def _reach(errors: Floats, expected: Floats, values: Floats, ahead: int, level: 
     apart = max(np.isfinite(errors[:, ahead]).sum() / (ahead + 1), 1.0)
     size = 1.0
     if known.size >= _FEW:
-        sizes, size = _sizes(known, before[there], float(values[ahead]), float(apart))
+        sizes, size = _sizes(known, before[there], float(means[ahead]), float(apart))
         known = known / sizes
     elif known.size == 0:  # a series so short that nothing came that far ahead: take all, and be cautious
         known = errors[np.isfinite(errors)]
     if known.size < _FEW:
         known = np.concatenate((known, -known))
-    wider = size * (1 + _CAUTION / apart)
-    low, high = np.quantile(known, ((1 - level) / 2, (1 + level) / 2), method="weibull") * wider
-    return min(float(low), 0.0), max(float(high), 0.0)
+    return np.quantile(known, shares, method="weibull") * size, 1 + _CAUTION / apart
 
 
 def _sizes(errors: Floats, expected: Floats, value: float, apart: float) -> tuple[Floats, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 from synopsis.sketch.moments import Floats
@@ -17,13 +19,14 @@ def within(estimate: float, low: float, high: float) -> Interval:
     return min(low, estimate), max(high, estimate)
 
 
-def student(paths: float) -> float:
-    """97.5% of Student's distribution, of so many paths, lie below this (Abramowitz & Stegun 26.7.5).
+def student(paths: float, level: float = 0.95) -> float:
+    """The middle part of Student's distribution, of so many paths, that holds so much of it lies between this and its
+    negative (Abramowitz & Stegun 26.7.5).
 
-    >>> round(student(11.0), 2), round(student(1e6), 2)
-    (2.23, 1.96)
+    >>> round(student(11.0), 2), round(student(1e6), 2), round(student(1e6, 0.9), 3)
+    (2.23, 1.96, 1.645)
     """
-    z, freedom = NORMAL, max(paths - 1.0, 2.0)
+    z, freedom = NORMAL if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2), max(paths - 1.0, 2.0)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -1,7 +1,8 @@
 """Predictions: one feature from others by least squares, out of the means, deviations and correlations of a group.
 
 y = mean(y) + b (x - mean(x)), with b the covariances of the predictors among themselves, solved for those with y. The
-interval at 95% is that of a single row: what the fit leaves of the variance, and how far x lies from what was seen.
+intervals at 90% and 95% are those of a single row: what the fit leaves of the variance, and how far x lies from what
+was seen.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from synopsis.query.inference import student
-from synopsis.query.values import HEURISTIC, Values
+from synopsis.query.values import LEVELS, Values, guesses
 from synopsis.sketch.moments import Floats
 
 #: Rows beyond the number of predictors that a fit takes at least.
@@ -74,17 +75,17 @@ def predicted(
     freedom = np.maximum(count - len(predictors) - 1, 1.0)
     reach = (away * np.linalg.solve(inner, np.nan_to_num(away)[..., None])[..., 0]).sum(axis=1)
     error = np.sqrt(left * count / freedom * (1.0 + (1.0 + np.clip(reach, 0.0, None)) / np.maximum(count, 1.0)))
-    half = error * np.array([student(float(each) + 1.0) for each in freedom])
+    intervals = [
+        np.where(varies, (estimate - half, estimate + half), np.nan)
+        for half in (error * np.array([student(float(each) + 1.0, level) for each in freedom]) for level in LEVELS)
+    ]
     fit = np.where(varies & (spread > 0), 1.0 - left / np.where(spread > 0, spread, 1.0), np.nan)
-    nothing = np.full(count.size, np.nan)
-    p95 = np.where(varies[:, None], np.stack((estimate - half, estimate + half), axis=1), np.nan)
-    values = Values(estimate, nothing, nothing, np.full(count.size, HEURISTIC, np.int8), p95)
     why_not = None
     if not enough.all():
         why_not = f"{len(predictors)} predictors take at least {len(predictors) + _LEAST_ROWS} rows"
     elif not varies.all():
         why_not = "a predictor does not vary, or follows from the others"
-    return Prediction(values, fit, count, why_not)
+    return Prediction(guesses(estimate, *intervals), fit, count, why_not)
 
 
 def _is_regular(matrices: Floats) -> np.ndarray:

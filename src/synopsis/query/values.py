@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: What `low`..`high` promises, strongest first: it is the statistic of the raw rows to float64 rounding; it holds that
-#: statistic always; it holds it in 95 of 100 questions. The last has no interval: its estimate is a good guess.
+#: statistic always; it holds it in 95 of 100 questions. The last promises nothing: its estimate is a good guess, and an
+#: interval that it may have is to hold what is yet to come in 90 of 100 cases, as far as that is like what came before.
 GUARANTEES: Final = ("exact", "certain", "p95", "heuristic")
 EXACT: Final = GUARANTEES.index("exact")
 CERTAIN: Final = GUARANTEES.index("certain")
 P95: Final = GUARANTEES.index("p95")
 HEURISTIC: Final = GUARANTEES.index("heuristic")
+
+#: Of what is yet to come, `low`..`high` and `p95` are to hold this much.
+LEVELS: Final = (0.9, 0.95)
 
 #: Standard errors from the middle of an interval at 95% to either end, where errors are normal.
 _ERRORS_AT_95: Final = 1.96
@@ -34,6 +38,8 @@ class Value:
     Value(1,204 in 1,180..1,260 certain, 1,201..1,207 p95)
     >>> Value(0.31, None, None, "heuristic")
     Value(0.31 heuristic)
+    >>> Value(12.5, 9.0, 15.0, "heuristic", (8.0, 16.0))
+    Value(12.5 in 9..15 heuristic, 8..16 p95)
     >>> float(Value(None, None, None, "exact"))
     nan
     """
@@ -42,7 +48,7 @@ class Value:
     low: float | None
     high: float | None
     guarantee: str  #: one of GUARANTEES, of low..high
-    p95: tuple[float, float] | None = None  #: an interval at 95%, where a narrower one is known
+    p95: tuple[float, float] | None = None  #: an interval at 95%, where one is known
 
     @property
     def error(self) -> float | None:
@@ -133,6 +139,15 @@ class Values:
             return self
         p95 = None if self.p95 is None else self.p95[rows]
         return Values(self.estimate[rows], self.low[rows], self.high[rows], self.guarantee[rows], p95)
+
+
+def guesses(
+    numbers: NDArray[np.float64], at_90: NDArray[np.float64] | None = None, at_95: NDArray[np.float64] | None = None
+) -> Values:
+    """Good guesses, with intervals (lows, highs) of what is yet to come where there are any."""
+    low, high = np.full((2, numbers.size), np.nan) if at_90 is None else at_90
+    guarantee = np.full(numbers.size, HEURISTIC, np.int8)
+    return Values(numbers, low, high, guarantee, None if at_95 is None else np.transpose(at_95))
 
 
 def written(number: float) -> str:

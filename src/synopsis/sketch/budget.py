@@ -33,8 +33,9 @@ PLACES, _MOST_PLACES = (20, 16, 12, 8, 5, 1), 0.04
 #: Bins of moving objects: there is no end of places to average over, so that finer ones serve better.
 MOVING_BINS = (249, 127, 63, 31, 15, 7)
 
-#: Share of the budget that exact counts may take: of stations at the very most, of moving objects.
-_MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.25
+#: Share of the budget that exact counts may take: of stations, of stations that could not be told apart otherwise, of
+#: moving objects.
+_MOST_COUNTS, _VERY_MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.9, 0.25
 
 #: The part of the paths that is worth keeping where counts take more than that.
 _LEAST_KEPT = 0.001
@@ -52,8 +53,9 @@ _CONDITIONS = 3.0
 #: and so are correlations, where rows have two features.
 _STRETCHED = 3.0
 
-#: Days of a stretch that would tell of a place as much as bins of its own do: a season.
-_SEASON = 180.0
+#: Days of a stretch that would tell of a place as much as bins of its own do: a season. And at the most as much as bins
+#: that it shares with others: then its paths tell it.
+_SEASON, _YEARS = 180.0, 1_826.0
 
 #: Days of the stretches that are measured, from which the bytes of others follow.
 _MEASURED = 30
@@ -148,7 +150,8 @@ class Cost:
         lengths = dealt(best, off, bytes_of, loss_of)
         found = self._in_stretches(probe, lengths, kept)
         # Bins that places share tell nothing of one of them.
-        without = _SEASON if self.layout.region_bits is None else max(float(np.ptp(probe.local_us) / DAY_US), _SEASON)
+        span = float(np.ptp(probe.local_us) / DAY_US)
+        without = _SEASON if self.layout.region_bits is None else float(np.clip(span, _SEASON, _YEARS))
         part = share_off(off, lengths, best)
         return found if loss(best * part**power, found) < loss(without, self) else self
 
@@ -224,12 +227,14 @@ def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
         contexts = everywhere.contexts
         own = _cost(probe, layout, contexts)
         # A cell's bins take the same however many of its rows are looked at.
-        cost = replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur)
-        if cost.counts <= memory * _MOST_COUNTS:
-            found.append(cost)
-    if not found:
+        found.append(replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur))
+    for most in (_MOST_COUNTS, _VERY_MOST_COUNTS):
+        fitting = [cost for cost in found if cost.counts <= memory * most]
+        if fitting:
+            break
+    else:
         return None
-    return min(found, key=lambda cost: cost.error(memory)).stretched(probe, memory).filled(memory)
+    return min(fitting, key=lambda cost: cost.error(memory)).stretched(probe, memory).filled(memory)
 
 
 def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:

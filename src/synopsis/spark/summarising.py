@@ -19,8 +19,8 @@ from synopsis.store.files import Written, write_file
 #: How often a batch is made again, to join with what another build has added meanwhile; then it may stand beside that.
 _REMADE = TRIES // 2
 
-#: Share of the budget below which it is worth building again with more paths, and what is aimed at then.
-_WELL_USED, _AIMED = 0.8, 0.97
+#: So many times as many paths are worth building again for, and the share of the budget that is aimed at then.
+_MANY_MORE, _AIMED = 1.2, 0.97
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,13 @@ class Summarising:
 
     def finer(self, made: Summary) -> Summarising | None:
         """With more paths, where those made take far fewer bytes than the probe foretold."""
-        size, layout = made.parts["paths"], self.how.layout
         memory = self.adding.spec.memory - (self.members.nbytes if self.members else 0)
-        if made.nbytes > _WELL_USED * memory or layout.kept >= 1.0 or not size:
+        made = _folded(made, memory).within(memory)
+        size, layout = made.parts["paths"], made.layout
+        more = (_AIMED * memory - made.nbytes + size) / max(size, 1)
+        if more < _MANY_MORE or layout.kept >= 1.0 or layout.bins != self.how.layout.bins or not size:
             return None
-        room = _AIMED * memory - made.nbytes + size
-        return replace(self, how=replace(self.how, layout=replace(layout, kept=min(layout.kept * room / size, 1.0))))
+        return replace(self, how=replace(self.how, layout=replace(layout, kept=min(layout.kept * more, 1.0))))
 
     def again(self, before: Summary, after: int) -> Summarising:
         """The same batch in the layout of another summary, and to join its strata."""
