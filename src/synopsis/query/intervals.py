@@ -23,8 +23,8 @@ SEEN = 1e-3
 LACKING = 0.9
 
 #: Rows that no path saw, far ones most of all, make features go together less, and hardly ever more: intervals of
-#: correlations reach so many times as far towards 0, and away from it.
-TOWARDS_NOTHING, AWAY = 1.2, 0.9
+#: correlations that are surely not 0 reach this much farther towards it, and as much less far away from it.
+TOWARDS_NOTHING = 0.15
 
 
 #: Of a skew so much is expected, and it may be off by so much: in six data sets errors were 0.3 to 1.0 of it.
@@ -184,8 +184,8 @@ def correlation(
         unseen = np.arctanh(min(max(r / max(seen, SEEN), -1 + 1e-4), 1 - 1e-4)) - turned
         unseen = unseen if unseen * r > 0.0 else 0.0
         wide, turned = np.hypot(wide, LACKING * unseen), turned + unseen * max(seen, 0.0) / 2
-        below, above = (TOWARDS_NOTHING, AWAY) if r > 0.0 else (AWAY, TOWARDS_NOTHING)
-        low[group], high[group] = min(np.tanh(turned - below * wide), r), max(np.tanh(turned + above * wide), r)
+        lean = TOWARDS_NOTHING * min(max(turned, -wide), wide)
+        low[group], high[group] = min(np.tanh(turned - wide - lean), r), max(np.tanh(turned + wide - lean), r)
     return low, high
 
 

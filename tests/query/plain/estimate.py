@@ -73,6 +73,7 @@ _CORRELATED = 1.15
 
 #: Of what a correlation lacks if values go together in a straight line within bins, it may be off by so much.
 _LACKING = 0.9
+_TOWARDS_NOTHING = 0.15
 
 #: No count with a condition is known better than this part of it.
 _SURE = 1e-4
@@ -766,7 +767,8 @@ class Estimates:
         unseen = unseen if unseen * r > 0 else 0.0
         half = math.hypot(half, _LACKING * unseen)
         middle += unseen * max(pair.seen, 0.0) / 2
-        return within(r, math.tanh(middle - half), math.tanh(middle + half))
+        lean = _TOWARDS_NOTHING * min(max(middle, -half), half)
+        return within(r, math.tanh(middle - half - lean), math.tanh(middle + half - lean))
 
     def covariance_p95(self, one: int, two: int) -> Interval:
         """Between which numbers the covariance lies."""
