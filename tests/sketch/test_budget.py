@@ -75,3 +75,29 @@ def test_where_cells_are_as_large_as_half_the_globe_memory_still_goes_into_bins_
         assert cost.layout.bins > MOVING_BINS[-1]
         assert cost.counts + cost.layout.kept * cost.rows * cost.a_path > 0.8 * memory or cost.layout.kept == 1.0
     assert found[60_000].layout.bins >= 63
+
+
+def test_stations_whose_days_take_most_of_the_memory_are_still_told_apart():
+    random = np.random.default_rng(7)  # each day is there or not by chance, which takes many bytes
+    place, day = np.nonzero(random.random((60, 2_000)) < 0.5)
+    where = random.uniform(36, 43, 60)[place], random.uniform(-9, 3, 60)[place]
+    values = random.normal(size=(3, place.size))
+    scales = Scales.fit(values, 60)
+    rows = Probe(*where, day * DAY_US, scales.codes(values), scales, 1.0)
+    shared = _cost(rows, PathLayout(EVERYTHING, 15, 0.05, DAY_US, True, 1))
+    for part in (0.7, 0.85):
+        found = chosen(rows, lambda: rows, lambda bits: pytest.fail("not as moving objects"), int(shared.counts / part))
+        assert found.layout.place_bits is None
+        assert 0.0 < found.layout.kept < 1.0
+
+
+def test_rows_of_many_years_that_have_all_features_leave_scarce_memory_to_paths():
+    random = np.random.default_rng(8)
+    place, day = (each.ravel() for each in np.meshgrid(np.arange(6), np.arange(16_000), indexing="ij"))
+    where = random.uniform(36, 43, 6)[place], random.uniform(-9, 3, 6)[place]
+    values = random.normal(size=(3, place.size)) + np.sin(day / 58.0)
+    scales = Scales.fit(values, 60)
+    rows = Probe(*where, day * DAY_US, scales.codes(values), scales, 1.0)
+    cost = _cost(rows, PathLayout(EVERYTHING, 15, 0.05, DAY_US, True, 15))
+    found = [cost.stretched(rows, int(cost.counts + part * cost.rows * cost.a_path)) for part in (0.08, 0.2)]
+    assert [each.layout.stretching is None for each in found] == [True, False]
