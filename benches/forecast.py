@@ -12,13 +12,13 @@ method does and what the sketch does. Cells are forecast together, as a question
 at the others for the next days; `alone` are forecasts that look at their own cell only.
 
 How the bar is read: errors are absolute, as the contest's are and as seasonal naive is compared with (MASE: Hyndman and
-Koehler 2006), in deviations of the rows, of the forecast, which is a median; seasonal naive is the value a week ago, and
-that of 52 weeks ago, from the same series. All days that are forecast 1, 7 and 30 days ahead count, once for each: the
+Koehler 2006), in deviations of the rows, of the forecast, a median; seasonal naive is the value a week ago, and that of
+52 weeks ago, from the same series. All days that are forecast 1, 7 and 30 days ahead count, once for each: the
 mean over features is to be no larger than that of either, and that of each feature no larger than a week ago; 85 to 95%
 of these days are to lie in their interval at 90%; all of it in each data set, on the last 30 days. Beside it: both data
 sets together, each of 1, 7 and 30 days by itself, squared errors, those of the mean of what may come (`mean`), of
-yesterday, all thirteen ends, the score of intervals (Winkler 1972: their width, and 20 times by how much they miss), and
-between which shares a single end was held ("by end").
+yesterday, all thirteen ends, the score of intervals (Winkler 1972: their width, and 20 times by how much they miss),
+and between which shares a single end was held ("by end").
 
 The last 30 days are one draw: day 1 is one day's weather over one city or one country, and on a dry day that follows a
 dry week repeating errs by nothing, where a mean is a little above. So the bench also judges each earlier end by itself,
@@ -373,7 +373,7 @@ def that_end(outcomes: list[Outcome], when: str, reach: int) -> list[Outcome]:
 def judged(
     found: list[dict[str, Any]], together: bool = False, kind: str = "absolute", method: str = MEDIAN
 ) -> tuple[bool, str]:
-    """Whether figures of sketches are as good as wanted, and in words; what is held is that of all `together`, or of each."""
+    """Whether figures of sketches are as good as wanted, and in words; days are held of all `together` or of each."""
     better = all(each[kind][method] <= min(each[kind]["week ago"], each[kind]["52 weeks ago"]) for each in found)
     worst = max(each[kind][f"{method} worst_ratio"] for each in found)
     held = [each["held_90%"] for each in found]
