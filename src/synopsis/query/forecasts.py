@@ -61,7 +61,7 @@ class Fit:
     """How well the same procedure did on earlier parts of the series; NaN where nothing tells."""
 
     explained: float  #: the share of variance explained one bucket ahead: 1 is all, below 0 worse than the mean
-    skill: float  #: 1 - error / error of the value a season before, over all buckets ahead: above 0 is better
+    skill: float  #: 1 - absolute error / that of the value a season before, over all buckets ahead: above 0 is better
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ def forecast(
         starts,
         np.maximum(means + middle * spreads, least),
         means,
-        rehearsal.fit(past),
+        rehearsal.fit(past, np.maximum(past + middle * rehearsal.spreads, least)),
         _sentences(regular, fenced, times.size - known.size),
         off,
         past,
@@ -363,14 +363,14 @@ class Rehearsal:
         shares: Floats = worth / worth.sum()
         return shares
 
-    def fit(self, past: Floats) -> Fit:
+    def fit(self, means: Floats, medians: Floats) -> Fit:
         """How good forecasts were."""
         variance = np.nanvar(self.came[:, 0]) if np.isfinite(self.came[:, 0]).any() else 0.0
         both = np.isfinite(self.came) & np.isfinite(self.naive)
-        usual = np.mean((self.came - self.naive)[both] ** 2) if both.any() else 0.0
+        usual = np.mean(np.abs(self.came - self.naive)[both]) if both.any() else 0.0
         return Fit(
-            float(1 - np.nanmean((self.came - past)[:, 0] ** 2) / variance) if variance > 0 else np.nan,
-            float(1 - np.sqrt(np.mean((self.came - past)[both] ** 2) / usual)) if usual > 0 else np.nan,
+            float(1 - np.nanmean((self.came - means)[:, 0] ** 2) / variance) if variance > 0 else np.nan,
+            float(1 - np.mean(np.abs(self.came - medians)[both]) / usual) if usual > 0 else np.nan,
         )
 
 
