@@ -207,7 +207,7 @@ def replace_memory(spec: Spec, memory: int) -> Spec:
 def test_the_planner_picks_a_grain_that_fits_and_later_batches_coarsen_it(tmp_path: Path) -> None:
     """Where there is no room for paths; by nesting: every statistic of coarser strands is still that of the rows."""
     place = tmp_path / "w.syn"
-    spec = Spec("lat", "lon", "ts", ROWS.features, precision=6, bucket="6h", memory=7_000)
+    spec = Spec("lat", "lon", "ts", ROWS.features, precision=6, bucket="6h", memory=4_000)
     grains, rows = [], 0
     for part in (slice(0, 60), slice(60, 150), slice(150, 400)):
         report = build(MOVING.table().slice(part.start, part.stop - part.start), place, spec)

@@ -33,12 +33,11 @@ PLACES, _MOST_PLACES = (20, 16, 12, 8, 5, 1), 0.04
 #: Bins of moving objects: there is no end of places to average over, so that finer ones serve better.
 MOVING_BINS = (249, 127, 63, 31, 15, 7)
 
-#: Share of the budget that exact counts may take: of stations, of stations that could not be told apart otherwise, of
-#: moving objects.
-_MOST_COUNTS, _VERY_MOST_COUNTS, _MOVING_COUNTS = 0.6, 0.9, 0.25
+#: Share of the budget that exact counts may take: of stations, and where these could not be told apart otherwise.
+_MOST_COUNTS, _VERY_MOST_COUNTS = 0.6, 0.9
 
-#: The part of the paths that is worth keeping where counts take more than that.
-_LEAST_KEPT = 0.001
+#: The same of moving objects, and where there would be no paths otherwise: more rows bring more cells and days.
+_MOVING_COUNTS, _MOST_MOVING_COUNTS = 0.25, 0.75
 
 #: Months for whose bins there is to be room in a share of the budget, where the first batch is of one period.
 _MONTHS_TO_COME, _SHARE_OF_BINS = 120, 0.25
@@ -228,13 +227,17 @@ def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
         own = _cost(probe, layout, contexts)
         # A cell's bins take the same however many of its rows are looked at.
         found.append(replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur))
-    for most in (_MOST_COUNTS, _VERY_MOST_COUNTS):
-        fitting = [cost for cost in found if cost.counts <= memory * most]
+    best = _best(found, memory, _MOST_COUNTS, _VERY_MOST_COUNTS)
+    return None if best is None else best.stretched(probe, memory).filled(memory)
+
+
+def _best(costs: list[Cost], memory: int, *most: float) -> Cost | None:
+    """That with the least error whose counts take no more than such a share of the budget, or else than the next."""
+    for share in most:
+        fitting = [cost for cost in costs if cost.counts <= memory * share]
         if fitting:
-            break
-    else:
-        return None
-    return min(fitting, key=lambda cost: cost.error(memory)).stretched(probe, memory).filled(memory)
+            return min(fitting, key=lambda cost: cost.error(memory))
+    return None
 
 
 def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:
@@ -249,10 +252,8 @@ def _of_moving(probed: Callable[[int], Probe], memory: int) -> Cost | None:
         _moving_cost(probe, replace(first.layout, bins=bins, region_bits=bits))
         for bits, bins in dict.fromkeys((min(bits, place_bits), bins) for bits, bins in wanted)
     ]
-    every = [*costs, first]
-    found = [cost for cost in every if cost.counts <= memory * _MOVING_COUNTS]
-    found = found or [cost for cost in every if cost.affordable(memory) > _LEAST_KEPT]
-    return min(found, key=lambda cost: cost.error(memory)).filled(memory) if found else None
+    best = _best([*costs, first], memory, _MOVING_COUNTS, _MOST_MOVING_COUNTS)
+    return None if best is None else best.filled(memory)
 
 
 def _moving_cost(probe: Probe, layout: PathLayout) -> Cost:
