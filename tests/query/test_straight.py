@@ -20,6 +20,7 @@ from synopsis.query.language import read
 from synopsis.query.relation import Relation
 from synopsis.query.scoping import part_of, parts_of, where_of
 from synopsis.query.straight import answered
+from synopsis.query.thresholds import thresholds
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 
@@ -113,7 +114,7 @@ def test_random_questions_that_go_straight_are_answered_as_by_the_long_way(seed:
 def test_the_part_of_a_plain_condition_is_the_one_that_terms_make(seed: int) -> None:
     asked = Questions(GROUND, np.random.default_rng(seed), depth=2)
     condition = asked._scope()
-    if way.thresholds(condition):
+    if thresholds(condition):
         return
     part = part_of(condition, PLAIN.layout)
     if part is not None:

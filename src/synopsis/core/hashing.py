@@ -1,4 +1,5 @@
-"""Hashing: values that are keys of many look-ups know their hash, instead of computing it for each."""
+"""Hashing: values that are keys of many look-ups know their hash, instead of computing it for each, or are looked up by
+which they are, and not by what they say."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 @cache
@@ -40,3 +43,23 @@ class Hashed:
             known = hash(_facts(kind)(self))
             object.__setattr__(self, "_hash", known)
             return known
+
+
+class Itself(Generic[T]):
+    """A value that is equal to itself alone, as a key.
+
+    >>> one, two = [1], [1]
+    >>> Itself(one) == Itself(one), Itself(one) == Itself(two)
+    (True, False)
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Itself) and other.value is self.value

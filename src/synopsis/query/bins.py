@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -131,11 +132,11 @@ def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
 @lru_cache(maxsize=_REMEMBERED)
 def cuts_of(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
     """Every fine bin that an end of the ranges cuts: where it begins and ends, and how much of it is left open."""
-    mass, found = axis.mass, []
+    mass, found = axis.mass.data, []  # numbers of Python, one by one
     for end in set(on_axis(axis, ranges).ravel().tolist()):
-        code = int(mass.searchsorted(end, side="right")) - 1
-        if 0 <= code < mass.size - 1 and mass[code] < end:
-            begin, after = float(mass[code]), float(mass[code + 1])
+        code = bisect_right(mass, end) - 1
+        if 0 <= code < len(mass) - 1 and mass[code] < end:
+            begin, after = mass[code], mass[code + 1]
             left_open = _left_open(axis, code, (end - begin) / (after - begin))
             if left_open > NEAR:
                 found.append((begin, after, left_open))
@@ -168,8 +169,8 @@ def _left_open(axis: MassAxis, code: int, part: float) -> float:
 
     All values may be one. And where the mean is not in the middle, they lie closer around it than it seems.
     """
-    low, high = float(axis.low[code]), float(axis.high[code])
-    mean = float((axis.first[code + 1] - axis.first[code]) / (axis.mass[code + 1] - axis.mass[code]))
+    first, mass, low, high = axis.first.data, axis.mass.data, axis.low.data[code], axis.high.data[code]
+    mean = (first[code + 1] - first[code]) / (mass[code + 1] - mass[code])
     reach = max(min(mean - low, high - mean), axis.step / 2)
     value = low + part * (high - low)
     near = min(max((value - mean + reach) / (2 * reach), 0.0), 1.0) if reach > 0 else float(value > mean)

@@ -22,18 +22,26 @@ def moment(text: str, place: Place | None = None) -> Moment:
     2025-03-01T00:00:00 local; 2025-03-01T10:30:00 UTC; 2025-03-01T08:00:00 Europe/Paris
     """
     clock, zone = text.strip(), None
-    named = _NAMED_ZONE.fullmatch(clock)
-    if named is not None:
-        clock, zone = named.groups()
-        Zone.named(zone)
-    if _TOO_FINE.search(clock):
-        raise ValueError(f"{text!r} is finer than a microsecond; sketches keep times to the microsecond")
     try:
         shown = datetime.fromisoformat(clock)
     except ValueError:
-        raise ValueError(f"{text!r} is not a time; write it as '2025-03-01' or '2025-03-01T12:30:00+01:00'") from None
+        named = _NAMED_ZONE.fullmatch(clock)
+        if named is not None:
+            clock, zone = named.groups()
+            Zone.named(zone)
+        shown = _clock(clock, text)
+    if _TOO_FINE.search(clock):
+        raise ValueError(f"{text!r} is finer than a microsecond; sketches keep times to the microsecond")
     if shown.tzinfo is None:
         return Moment((shown - _EPOCH) // _MICROSECOND, zone, place=place)
     if zone is not None:
         raise ValueError(f"{text!r} names two time zones; leave one out")
     return Moment((shown - _EPOCH.replace(tzinfo=UTC)) // _MICROSECOND, "UTC", place=place)
+
+
+def _clock(clock: str, text: str) -> datetime:
+    """What a clock shows that may not be one; `text` is what was written."""
+    try:
+        return datetime.fromisoformat(clock)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time; write it as '2025-03-01' or '2025-03-01T12:30:00+01:00'") from None

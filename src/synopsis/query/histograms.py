@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synopsis.core.hashing import Itself
 from synopsis.query.covers import Slots
 from synopsis.query.programs import Demands
 from synopsis.query.runs import Runs
-from synopsis.query.sampled import Same
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Scales
@@ -122,13 +122,13 @@ class Histograms(dict[int, Histogram]):
         """What the strata of one group tell of the rows that a clause selects, and of a feature's values in them."""
         kept, rows = self._strata, (scope.total, scope.inside, scope.cut)
         own = (kept.starts, kept.ends, kept.counts, np.array(self._features), self._chosen, *rows)
-        return arrangements.selected(*demands, *own, *fine_bins(Same(self._scales)))
+        return arrangements.selected(*demands, *own, *fine_bins(Itself(self._scales)))
 
 
 @lru_cache(maxsize=16)
-def fine_bins(same: Same) -> tuple[Floats, Integers, Floats]:
+def fine_bins(same: Itself[Scales]) -> tuple[Floats, Integers, Floats]:
     """Of every feature: the edges between fine bins, how many they are; the lowest and the highest value."""
-    scales = same.scales
+    scales = same.value
     sizes = np.array([each.edges.size for each in scales.quantizers], np.int64)
     edges = np.zeros((sizes.size, int(sizes.max(initial=0))))
     for feature, quantizer in enumerate(scales.quantizers):

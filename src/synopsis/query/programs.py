@@ -6,11 +6,12 @@ In postfix order, k >= 0 is the k-th leaf, ALL - 2n an AND of the n parts before
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from synopsis.query.predicates import AllOf, Clause, Leaf, parted, reachable
+from synopsis.query.predicates import EVERYWHERE, AllOf, Clause, Leaf, Ranges, parted, reachable
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
 
@@ -37,6 +38,32 @@ def steps_of(clause: Clause, leaves: dict[Leaf, int]) -> list[int]:
         return [leaves.setdefault(clause, len(leaves))]
     steps = [step for part in clause.parts for step in steps_of(part, leaves)]
     return [*steps, (ALL if isinstance(clause, AllOf) else ANY) - 2 * len(clause.parts)]
+
+
+def plain_leaves(clause: Clause) -> tuple[Leaf, ...] | None:
+    """The leaves of a clause that is one of them, an AND of some, or nothing at all; None of any other clause."""
+    if type(clause) is Leaf:
+        return (clause,)
+    if type(clause) is AllOf and len(clause.parts) != 1 and all(type(part) is Leaf for part in clause.parts):
+        return clause.parts  # type: ignore[return-value]  # all of them are leaves
+    return None
+
+
+def others_of(clause: Clause, feature: int, leaves: dict[Leaf, int]) -> list[int]:
+    """The steps of what a clause demands of other features; leaves that are not yet numbered are added."""
+    plain = plain_leaves(clause)
+    if plain is None:
+        return steps_of(parted(clause, feature)[1], leaves)
+    kept = [leaves.setdefault(leaf, len(leaves)) for leaf in plain if leaf.feature != feature]
+    return kept if len(kept) == 1 else [*kept, ALL - 2 * len(kept)]
+
+
+def left_of(clause: Clause, feature: int) -> Ranges:
+    """The values of a feature that a row can have for which the clause holds."""
+    plain = plain_leaves(clause)
+    if plain is None:
+        return reachable(clause, feature).ranges
+    return next((leaf.ranges for leaf in plain if leaf.feature == feature), EVERYWHERE)
 
 
 class Program(NamedTuple):
@@ -76,16 +103,25 @@ def demands_of(clause: Clause, feature: int | None) -> Demands:
     numbers: dict[Leaf, int] = {}
     steps, rest, first, last = steps_of(clause, numbers), list[int](), -1, -1
     if feature is not None:
-        own, others = parted(clause, feature)
-        rest = steps_of(others, numbers)
-        first, last = (numbers.setdefault(leaf, len(numbers)) for leaf in (own, own & reachable(others, feature)))
+        rest = others_of(clause, feature, numbers)
+        first, last = (numbers.setdefault(leaf, len(numbers)) for leaf in _own(clause, feature))
+    ends = [0, *accumulate(len(leaf.ranges) for leaf in numbers)]
     return Demands(
         np.array(steps, np.int64),
         np.array(rest, np.int64),
         first,
         last,
         np.array([leaf.feature for leaf in numbers], np.int64),
-        np.append(0, np.cumsum([len(leaf.ranges) for leaf in numbers])).astype(np.int64),
+        np.array(ends, np.int64),
         np.array([pair for leaf in numbers for pair in leaf.ranges], np.float64).reshape(-1, 2),
         np.array([leaf.nulls for leaf in numbers], np.bool_),
     )
+
+
+def _own(clause: Clause, feature: int) -> tuple[Leaf, Leaf]:
+    """What a clause demands of a feature that is present, and what is left of that by all the rest."""
+    if plain_leaves(clause) is not None:  # other leaves leave everything
+        own = Leaf(feature, left_of(clause, feature))
+        return own, own
+    alone, others = parted(clause, feature)
+    return alone, alone & reachable(others, feature)

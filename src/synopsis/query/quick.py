@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -71,6 +72,10 @@ _WORD, _QUOTED, _SIGNED, _CALL = (_phrase(part) for part in (_NAME, _TEXT, _NUMB
 #: A function of features, and perhaps of a number, or of nothing.
 _FUNCTION: Final = _phrase(rf"{_NAME} \( (?:(\*)|{_NAME}(?: , (?:{_NAME}|{_NUMBER}))?) \)")
 
+#: All columns of a question that look like such functions and have no names of their own.
+_CALLED: Final = r"\w++ \([^()'\"]*+\)"
+_COLUMNS: Final = _phrase(rf"SELECT(?!\w) ({_CALLED}(?: , {_CALLED})*+)(?! ,| AS(?!\w))")
+
 #: What rows fulfil, what others lead to expect, and an entity that may be there.
 _OF_ROWS: Final = _phrase(r"(PROBABILITY|FREQUENCY|CONTAINS) \(")
 _PREDICT: Final = _phrase(rf"(PREDICT) \( {_NAME} ,")
@@ -85,7 +90,9 @@ _LIMIT: Final = _phrase(r"LIMIT\s+(\d++)(?![\w.])")
 _KEY: Final = _phrase(rf"(?:(CELL) \( (\d+)|(BUCKET) \( {_TEXT}) \)")
 
 #: Conditions: anything compared with a number or a text, and what else may stand behind a feature, or a place.
-_COMPARED: Final = _phrase(rf"{_NAME} {_COMPARISON} (?:{_NUMBER}|{_TEXT})")
+_COMPARED, _AND_COMPARED = (
+    _phrase(rf"{before}{_NAME} {_COMPARISON} (?:{_NUMBER}|{_TEXT})") for before in ("", r"AND(?!\w) ")
+)
 _NULL: Final = _phrase(rf"{_NAME} (?<!\w)IS\s+(NOT\s+)?NULL(?!\w)")
 _BETWEEN: Final = _phrase(rf"{_NAME} (?<!\w)BETWEEN(?!\w) (?:{_NUMBER}|{_TEXT}) AND(?!\w) (?:{_NUMBER}|{_TEXT})")
 _LIKE: Final = _phrase(rf"(LOCATION) (?<!\w)LIKE {_TEXT}")
@@ -183,11 +190,11 @@ class _Plain:
     # --- the whole ----------------------------------------------------------------------------------------------------
 
     def question(self) -> Question:
-        self.wanted(_SELECT)
-        items = [self.item()]
-        while self.found(_COMMA):
-            items.append(self.item())
+        known = self.functions()
+        items = list(known or self.items())
         scope = self.either() if self.found(_WHERE) else And()
+        if known is not None and self.found(_END):
+            return Question(known, scope)
         keys: dict[CellKey | BucketKey, str] = {}
         if self.found(_GROUP):
             while not keys or self.found(_COMMA):
@@ -206,9 +213,26 @@ class _Plain:
         if any(isinstance(each, CellKey | BucketKey) and each not in keys for each in selected):
             raise _NotPlain
         items = [*(Item(text, key) for key, text in keys.items() if key not in selected), *items]
-        if len({item.name for item in items}) < len(items):
+        if not _are_apart(items):
             raise _NotPlain
         return Question(tuple(items), scope, tuple(keys), tuple(order), None if limit is None else int(limit[1]))
+
+    def functions(self) -> tuple[Item, ...] | None:
+        """All columns, where they are functions named as they are written, on one line."""
+        found = _COLUMNS.match(self.text) if self.line_starts is None else None
+        if found is None:
+            return None
+        known = _columns(found[1], found.start(1))
+        if known is not None:
+            self.at = found.end()
+        return known
+
+    def items(self) -> Iterator[Item]:
+        """All columns."""
+        self.wanted(_SELECT)
+        yield self.item()
+        while self.found(_COMMA):
+            yield self.item()
 
     def key(self, items: list[Item]) -> Item:
         """What is grouped by, as it is written or by the name of a column."""
@@ -281,8 +305,13 @@ class _Plain:
     def every(self) -> Condition:
         """Parts with AND between them."""
         at, parts = self.at, [self.condition()]
-        while self.found(_AND):
-            parts.append(self.condition())
+        while True:
+            if (found := self.found(_AND_COMPARED)) is not None:
+                parts.append(self.compared(found))
+            elif self.found(_AND):
+                parts.append(self.condition())
+            else:
+                break
         return parts[0] if len(parts) == 1 else And(tuple(parts), place=self.first(at))
 
     def first(self, at: int) -> Place:
@@ -380,6 +409,27 @@ class _Plain:
         if abs(latitude) > geohash.LATITUDE_REACH or abs(longitude) > geohash.LONGITUDE_REACH or km < 0.0:
             raise _NotPlain
         return Near(latitude, longitude, km, place=place)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _columns(written: str, start: int) -> tuple[Item, ...] | None:
+    """Columns that begin there on the first line, the same tuple for the same words; None where they are not plain."""
+    items, at = list[Item](), 0
+    try:
+        while (found := _FUNCTION.match(written, at)) is not None:
+            items.append(_column(written[found.start(1) : found.end()], 1, start + found.start(1) + 1))
+            comma = _COMMA.match(written, found.end())
+            if comma is None:
+                return tuple(items) if found.end() == len(written) and _are_apart(items) else None
+            at = comma.end()
+    except (_NotPlain, ValueError):
+        pass
+    return None
+
+
+def _are_apart(items: list[Item]) -> bool:
+    """Whether no two columns have one name."""
+    return len({item.name for item in items}) == len(items)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from synopsis.core.hashing import Itself
 from synopsis.query.bins import Bins
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.predicates import Leaf, Ranges
@@ -260,7 +261,7 @@ class Sample:
         """The bins of a feature in all slots."""
         if feature not in self._known:
             if self._axes is None:
-                axis = _axis(Same(self._scales), feature)
+                axis = _axis(Itself(self._scales), feature)
             elif (found := self._axes.get(feature)) is None:
                 axis = self._axes[feature] = MassAxis.of(self._scales, feature)
             else:
@@ -315,7 +316,7 @@ class Stretched:
 
     def __init__(self, sample: Sample, feature: int, tables: Floats, stretching: Stretching) -> None:
         strata, covers, slots, row = sample.strata, sample._covers, sample.slots, sample.position(feature)
-        self._centre, axis = stretching.centre[feature], _running(Same(sample._scales), stretching)[feature]
+        self._centre, axis = stretching.centre[feature], _running(Itself(sample._scales), stretching)[feature]
         given: tuple[Any, ...] = (
             *(np.ascontiguousarray(strata.stretches[row]), strata.stretch_offsets[row], strata.stretch_shifts[row]),
             *(self._centre, stretching.unit[feature], axis),
@@ -359,24 +360,11 @@ def effects_of(learnt: Effects | None, features: int) -> Floats:
     return found
 
 
-class Same:
-    """Scales, equal only to themselves."""
-
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
-    def __hash__(self) -> int:
-        return id(self.scales)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.scales is self.scales
-
-
 @lru_cache(maxsize=16)
-def _running(same: Same, stretching: Stretching) -> list[Floats]:
-    return stretches.running(same.scales, stretching)
+def _running(same: Itself[Scales], stretching: Stretching) -> list[Floats]:
+    return stretches.running(same.value, stretching)
 
 
 @lru_cache(maxsize=256)
-def _axis(same: Same, feature: int) -> MassAxis:
-    return MassAxis.of(same.scales, feature)
+def _axis(same: Itself[Scales], feature: int) -> MassAxis:
+    return MassAxis.of(same.value, feature)

@@ -175,6 +175,8 @@ def _is_coordinate(name: Name, layout: Layout) -> bool:
 
 def where_of(condition: Condition, layout: Layout) -> Where:
     """A condition with names as positions and times as instants."""
+    if type(condition) is FeatureIs and not _is_coordinate(condition.name, layout):  # as most are
+        return _comparison(condition, feature_of(condition.name, layout))
     match condition:
         case And():
             return terms_of.All(tuple(where_of(part, layout) for part in condition.conditions))

@@ -17,8 +17,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from synopsis.core.errors import NotKept
+from synopsis.core.hashing import Itself
 from synopsis.query.answer import Answer, Column
-from synopsis.query.binding import Plan, Statistic, plan
+from synopsis.query.binding import Statistic, bind
 from synopsis.query.histograms import fine_bins
 from synopsis.query.meetings import FEW
 from synopsis.query.opened import Places, days_of, held, places_of
@@ -27,15 +29,16 @@ from synopsis.query.predicates import EVERYTHING, positive
 from synopsis.query.programs import Demands, demands_of
 from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
-from synopsis.query.sampled import NONE, NOWHERE, Same, effects_of
+from synopsis.query.sampled import NONE, NOWHERE, effects_of
+from synopsis.query.scoping import Part, part_of
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
-from synopsis.query.thresholds import thresholds
-from synopsis.query.tree import And, Question
+from synopsis.query.tree import And, Item, Question
 from synopsis.query.values import Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats
+from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Wanted
 from synopsis.sketch.strata import EVER
 from synopsis.sketch.summary import Summary
@@ -91,54 +94,100 @@ def answered(relation: Relation, text: str) -> Answer | None:
 def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Route | None]:
     """Who finds routes in a sketch, and remembers them; a part of one that is under a condition has none."""
     plain = whole and not summary.layout.moving and layout.timezone == "UTC"
+    ground = Ground.of(summary) if plain else None
 
     @lru_cache(maxsize=_REMEMBERED)
     def route(text: str) -> Route | None:
-        asked = question_of(text) if plain else None
+        asked = question_of(text) if ground is not None else None
         if not isinstance(asked, Question) or asked.groups or asked.order or asked.having is not None:
             return None
-        if asked.sketch is not None or asked.limit is not None or thresholds(asked.scope):
+        if asked.sketch is not None or asked.limit is not None or ground is None:
             return None
-        return route_of(plan(asked, layout, text), summary, layout)
+        heading = _heading(Itself(asked.items), layout)
+        try:
+            part = None if heading is None else part_of(asked.scope, layout)
+        except NotKept:  # a threshold, which is asked for by itself
+            return None
+        return None if heading is None or part is None else route_of(heading, part, ground, summary, layout)
 
     return route
 
 
-def route_of(asked: Plan, summary: Summary, layout: Layout) -> Route | None:
-    """The route of a plan without groups, where it is plain. Cost: in proportion to its parts."""
+class Heading(NamedTuple):
+    """What the columns of a plain question ask for."""
+
+    columns: tuple[tuple[str, int, bool], ...]
+    topic: Topic
+    features: frozenset[int]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _heading(items: Itself[tuple[Item, ...]], layout: Layout) -> Heading | None:
+    """What these columns ask for, where machine code tells it all at once."""
+    asked = bind(Question(items.value), layout)
     columns = [(name, source) for name, source in asked.columns if isinstance(source, Statistic) and not source.only]
-    if len(asked.parts) != 1 or len(columns) < len(asked.columns):
+    topic = topic_of(asked.statistics)
+    if len(columns) < len(asked.columns) or topic is None or len(topic.statistics) != len(asked.statistics):
         return None
-    statistics = asked.statistics
-    topic = topic_of(statistics)
-    if topic is None or len(topic.statistics) != len(statistics):
-        return None
-    (part,) = asked.parts
-    begin, end = part.scope.from_us, part.scope.until_us
+    position = {each: at for at, each in enumerate(topic.statistics)}
+    return Heading(
+        tuple((name, position[each], each.function == "count") for name, each in columns), topic, asked.features
+    )
+
+
+class Ground(NamedTuple):
+    """What hangs on the sketch alone."""
+
+    same: Itself[Scales]
+    places: Places
+    axes: tuple[Any, ...]
+    fine_bins: tuple[Any, ...]
+    rhythm: tuple[Any, ...]
+    plain_levels: tuple[Any, ...]  #: where stretches tell nothing
+    levels: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, summary: Summary) -> Ground:
+        """The ground of a summary."""
+        same, effects = Itself(summary.scales), effects_of(summary.effects, len(summary.scales.quantizers))
+        return cls(
+            same,
+            places_of(summary),
+            axes_of(same),
+            fine_bins(same),
+            (summary.layout.even, summary.layout.pace),
+            (*levels_of(same, None), effects),
+            (*levels_of(same, summary.layout.stretching), effects),
+        )
+
+
+def route_of(heading: Heading, part: Part, ground: Ground, summary: Summary, layout: Layout) -> Route | None:
+    """The route to what is asked of one part of space and time. Cost: in proportion to its conditions."""
+    topic, begin, end = heading.topic, part.scope.from_us, part.scope.until_us
     if begin is not None and end is not None and begin >= end:
         return None
-    features, clause, same = sorted(part.features | asked.features), positive(part.condition), Same(summary.scales)
     # Stretches tell nothing of rows that fulfil a condition.
-    stretching = summary.layout.stretching if part.condition == EVERYTHING else None
+    is_free = part.condition == EVERYTHING
+    stretching = summary.layout.stretching if is_free else None
+    features, clause = sorted(part.features | heading.features), positive(part.condition)
     of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
     wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
-    position = {each: at for at, each in enumerate(topic.statistics)}
-    known = clause_of(same, clause, topic.feature, topic.other)
+    known = clause_of(ground.same, clause, topic.feature, topic.other)
     # Of features that are widened paths are no ground for intervals at 95%.
     likely = not any(summary.scales.is_widened(feature) for feature in wanted.features)
     return Route(
-        tuple((name, position[each], each.function == "count") for name, each in columns),
+        heading.columns,
         topic,
-        (places_of(summary), part.scope.prefixes, part.scope.shapes),
+        (ground.places, part.scope.prefixes, part.scope.shapes),
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
-        (topic.wanted, topic.shares, likely, *known, *axes_of(same), wanted.positions),
-        (summary.layout.even, summary.layout.pace),
-        (*levels_of(same, stretching), effects_of(summary.effects, len(summary.scales.quantizers))),
+        (topic.wanted, topic.shares, likely, *known, *ground.axes, wanted.positions),
+        ground.rhythm,
+        ground.plain_levels if stretching is None else ground.levels,
         demands_of(clause, topic.feature),
-        fine_bins(same),
-        part.condition != EVERYTHING,
+        ground.fine_bins,
+        not is_free,
         # Counts of bins, which tell how lucky paths in scope are, know nothing of several features at once.
         known[0] == told.OTHER,
     )

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from synopsis.core.hashing import Itself
 from synopsis.query import bins
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
 from synopsis.query.histograms import Sides
-from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges, parted, reachable
-from synopsis.query.programs import leaves_of, program_of, steps_of
-from synopsis.query.sampled import NOWHERE, Same, effects_of
+from synopsis.query.predicates import AllOf, Clause, Leaf, Ranges
+from synopsis.query.programs import leaves_of, left_of, others_of, program_of
+from synopsis.query.sampled import NOWHERE, effects_of
 from synopsis.query.values import Values
 from synopsis.sketch import stretches
 from synopsis.sketch.compiled import Later
@@ -36,6 +38,7 @@ Told = tuple[Floats, tuple[Floats, Floats] | None]  #: estimates, and intervals 
 
 _OF_ONE: Final = ("mean", "sum", "std", "var", "min", "max", "quantile")
 _NONE: Final = np.empty(0, np.int64)
+_NO_RANGES: Final = np.empty((0, 2))
 _ENDS: Final = {"min": 0.0, "max": 1.0}
 
 
@@ -110,8 +113,8 @@ class _Axes(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
-    known = tuple(MassAxis.of(same.scales, feature) for feature in range(len(same.scales.quantizers)))
+def _axes(same: Itself[Scales]) -> tuple[_Axes, tuple[MassAxis, ...]]:
+    known = tuple(MassAxis.of(same.value, feature) for feature in range(len(same.value.quantizers)))
     sizes = np.array([axis.low.size for axis in known], np.int64)
     most, count = int(sizes.max(initial=0)), sizes.size
     axes = _Axes(
@@ -128,17 +131,17 @@ def _axes(same: Same) -> tuple[_Axes, tuple[MassAxis, ...]]:
     return axes, known
 
 
-def axes_of(same: Same) -> _Axes:
+def axes_of(same: Itself[Scales]) -> _Axes:
     """The mass axes of all features, in the order in which `told` takes them."""
     return _axes(same)[0]
 
 
 @lru_cache(maxsize=16)
-def levels_of(same: Same, stretching: Stretching | None) -> tuple[Floats, Floats, Floats]:
+def levels_of(same: Itself[Scales], stretching: Stretching | None) -> tuple[Floats, Floats, Floats]:
     """Centres and units of features, and what runs over their fine bins (`stretches.running`), side by side."""
     if stretching is None:
         return np.empty(0), np.empty(0), np.empty((0, stretches.FACTS, 0))
-    known = stretches.running(same.scales, stretching)
+    known = stretches.running(same.value, stretching)
     levels = np.zeros((len(known), stretches.FACTS, max((each.shape[1] for each in known), default=0)))
     for feature, each in enumerate(known):
         levels[feature, :, : each.shape[1]] = each
@@ -146,43 +149,41 @@ def levels_of(same: Same, stretching: Stretching | None) -> tuple[Floats, Floats
 
 
 @lru_cache(maxsize=512)
-def clause_of(same: Same, clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
+def clause_of(same: Itself[Scales], clause: Clause, feature: int, other: int) -> tuple[Any, ...]:
     """A clause and what it leaves of two features, in the order in which `told` takes it."""
     known, program = _axes(same)[1], program_of(clause)
+    leaves = {leaf: number for number, leaf in enumerate(program.leaves)}
     anything = isinstance(clause, AllOf) and not clause.parts
     kind = told.ANYTHING if anything else told.LEAF if isinstance(clause, Leaf) else told.OTHER
-    ranges = [bins.on_axis(known[leaf.feature], leaf.ranges) for leaf in program.leaves]
+    ranges = [bins.on_axis(known[leaf.feature], leaf.ranges) for leaf in leaves]
     cuts = [
-        (program.leaves.index(leaf), *cut)
-        for leaf in leaves_of(clause)
-        for cut in bins.cuts_of(known[leaf.feature], leaf.ranges)
+        (leaves[leaf], *cut) for leaf in leaves_of(clause) for cut in bins.cuts_of(known[leaf.feature], leaf.ranges)
     ]
-    own = reachable(clause, feature).ranges
+    own, ends = left_of(clause, feature), [0, *accumulate(map(len, ranges))]
     return (
         kind,
         program.steps,
         program.demanded,
-        np.array([leaf.feature for leaf in program.leaves], np.int64),
-        np.array([leaf.nulls for leaf in program.leaves], np.bool_),
-        np.append(0, np.cumsum([len(each) for each in ranges])).astype(np.int64),
-        np.concatenate([np.empty((0, 2)), *ranges]),
+        np.array([leaf.feature for leaf in leaves], np.int64),
+        np.array([leaf.nulls for leaf in leaves], np.bool_),
+        np.array(ends, np.int64),
+        np.concatenate([_NO_RANGES, *ranges]),
         np.array(cuts, np.float64).reshape(-1, 4),
         feature,
-        _others(clause, feature),
+        _others(clause, feature, leaves),
         bins.on_axis(known[feature], own),
         *_ends(own),
         other,
-        np.empty(0, np.int64) if other < 0 else _others(clause, other),
-        np.empty((0, 2)) if other < 0 else bins.on_axis(known[other], reachable(clause, other).ranges),
+        _NONE if other < 0 else _others(clause, other, leaves),
+        _NO_RANGES if other < 0 else bins.on_axis(known[other], left_of(clause, other)),
         feature < other,
     )
 
 
-def _others(clause: Clause, feature: int) -> Integers:
+def _others(clause: Clause, feature: int, leaves: dict[Leaf, int]) -> Integers:
     """The steps of what a clause demands of other features, its leaves numbered as those of the clause are."""
-    numbers = {leaf: number for number, leaf in enumerate(program_of(clause).leaves)}
-    known, steps = len(numbers), steps_of(parted(clause, feature)[1], numbers)
-    assert len(numbers) == known, "what is demanded of other features is among the leaves of the clause"
+    known, steps = len(leaves), others_of(clause, feature, leaves)
+    assert len(leaves) == known, "what is demanded of other features is among the leaves of the clause"
     return np.array(steps, np.int64)
 
 
@@ -234,7 +235,7 @@ def tell(
     topic = topic_of(asked)
     if topic is None:
         return None
-    same, place = Same(scales), strata.shared_place
+    same, place = Itself(scales), strata.shared_place
     given: tuple[Any, ...] = (
         *clause_of(same, clause, topic.feature, topic.other),
         *axes_of(same),

@@ -8,6 +8,7 @@ and squares, are differences of a few running totals.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,18 +81,19 @@ class MassAxis:
 
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
-        code, slack = int(self.high.searchsorted(value)), _SAME * abs(value)
-        is_between = code == self.low.size or value < self.low[code]  # two bins, one of which may be a value
-        if is_between and code and self.low[code - 1] == self.high[code - 1] >= value - slack:
+        lows, highs, mass = self.low.data, self.high.data, self.mass.data  # numbers of Python, one by one
+        code, slack = bisect_left(highs, value), _SAME * abs(value)
+        is_between = code == len(lows) or value < lows[code]  # two bins, one of which may be a value
+        if is_between and code and lows[code - 1] == highs[code - 1] >= value - slack:
             code -= 1
-        code = min(code, self.high.size - 1)
-        low, high = float(self.low[code]), float(self.high[code])
+        code = min(code, len(highs) - 1)
+        low, high = lows[code], highs[code]
         if low == high:  # one value, which is kept to so many digits
             is_near = _LAST_DIGITS * math.ulp(low) < abs(value - low) <= slack
             part = float(included if is_near or value == low else value > low)
         else:
             part = min(max((value - low) / (high - low), 0.0), 1.0)
-        return float(self.mass[code] + part * (self.mass[code + 1] - self.mass[code]))
+        return float(mass[code] + part * (mass[code + 1] - mass[code]))
 
     def value(self, mass: float) -> float:
         """The value that this share of all rows lies below, on the grid where there is one."""

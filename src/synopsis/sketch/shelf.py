@@ -40,7 +40,7 @@ _MOST_SHARE: Final = 1.0 - 2.0**-53
 Frames = tuple[bytes, ...]
 
 #: Choices of features that are remembered, a kilobyte each.
-_REMEMBERED: Final = 64
+_REMEMBERED: Final = 256
 
 #: Tables of ranks are kept where they take no more than this part of the frames; else each question makes its own.
 _TABLES: Final = 0.2
