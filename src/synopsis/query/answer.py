@@ -161,7 +161,7 @@ class Answer:
 
     def __init__(
         self,
-        columns: Mapping[str, Column] | Callable[[], dict[str, Column]],
+        columns: Mapping[str, Column] | Callable[[], Mapping[str, Column]],
         elapsed: float | None = None,
         as_of: AsOf | None = None,
         notes: tuple[str, ...] = (),
@@ -176,7 +176,7 @@ class Answer:
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
-        return self._given() if callable(self._given) else dict(self._given)
+        return dict(self._given() if callable(self._given) else self._given)
 
     @cached_property
     def n(self) -> Value | None:

@@ -44,11 +44,21 @@ def mixed(low: Floats, high: Floats, mass: Floats, offset: Integers) -> Mixture:
 
 @compiled
 def _order(values: Floats, order: Integers, spare: Integers) -> None:
-    """Put positions in the order of their values, by merging runs that are twice as long each time."""
-    size, width = order.size, 1
-    while width < size:
-        for left in range(0, size, 2 * width):
-            middle, right = min(left + width, size), min(left + 2 * width, size)
+    """Put positions in the order of their values, by merging the runs that are in order already, two by two.
+
+    Pieces of one stratum come in order. Cost: a pass over all positions, as often as runs can be halved.
+    """
+    size, runs = order.size, 0
+    begins = np.empty(size + 1, np.int64)
+    for at in range(size):
+        if at == 0 or values[order[at - 1]] > values[order[at]]:
+            begins[runs] = at
+            runs += 1
+    begins[runs] = size
+    while runs > 1:
+        merged = 0
+        for run in range(0, runs, 2):
+            left, middle, right = begins[run], begins[run + 1], begins[min(run + 2, runs)]
             one, other = left, middle
             for to in range(left, right):
                 if one < middle and (other >= right or values[order[one]] <= values[order[other]]):
@@ -57,9 +67,12 @@ def _order(values: Floats, order: Integers, spare: Integers) -> None:
                 else:
                     spare[to] = order[other]
                     other += 1
+            begins[merged] = left
+            merged += 1
+        begins[merged] = size
+        runs = merged
         for to in range(size):
             order[to] = spare[to]
-        width *= 2
 
 
 @compiled

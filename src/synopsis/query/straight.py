@@ -1,15 +1,16 @@
 """Straight: a plain question to a summary, from its words to its values without a stop.
 
 Most questions ask for statistics of one feature, perhaps its correlation with another, of all rows of one part of space
-and time. What `paths`, `pieces` and `telling` do for groups and parts of any kind, step by step, comes down to six
-calls of machine code for these. A **route** holds what hangs on the question alone, so that a question that comes again
-costs these calls and little more. The calls are those that the others make, so answers are the same, bit by bit;
-whatever is not so plain, or has no path that tells, is left to them.
+and time. What `paths`, `pieces` and `telling` do for groups and parts of any kind, step by step, comes down to one call
+of machine code for these (`followed`). A **route** holds what hangs on the question alone, so that a question that
+comes again costs this call and little more. It puts together what the others call one by one, so answers are the same,
+bit by bit; whatever is not so plain, or has no path that tells, is left to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,21 +20,22 @@ from numpy.typing import NDArray
 
 from synopsis.core.errors import NotKept
 from synopsis.core.hashing import Itself
-from synopsis.query.answer import Answer, Column
-from synopsis.query.binding import Statistic, bind
+from synopsis.query.answer import Answer
+from synopsis.query.binding import Plan, Statistic, bind
+from synopsis.query.finish import Found
 from synopsis.query.histograms import fine_bins
-from synopsis.query.meetings import FEW
+from synopsis.query.meetings import FEW, sharpened
 from synopsis.query.opened import Places, days_of, held, places_of
 from synopsis.query.pieces import nothing
 from synopsis.query.predicates import EVERYTHING, positive
-from synopsis.query.programs import Demands, demands_of
+from synopsis.query.programs import demands_of
 from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
-from synopsis.query.sampled import NONE, NOWHERE, effects_of
-from synopsis.query.scoping import Part, part_of
+from synopsis.query.sampled import effects_of
+from synopsis.query.scoping import Part, part_of, parts_of, where_of
 from synopsis.query.spelling import question_of
 from synopsis.query.telling import Topic, axes_of, clause_of, levels_of, topic_of
-from synopsis.query.tree import And, Item, Question
+from synopsis.query.tree import And, Condition, Item, Question
 from synopsis.query.values import Values
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
@@ -44,11 +46,9 @@ from synopsis.sketch.strata import EVER
 from synopsis.sketch.summary import Summary
 
 if TYPE_CHECKING:
-    from synopsis.query import arrangements, settled, told, weighing
+    from synopsis.query import followed, told
 else:
-    arrangements, settled, told, weighing = (
-        Later(f"synopsis.query.{name}") for name in ("arrangements", "settled", "told", "weighing")
-    )
+    followed, told = (Later(f"synopsis.query.{name}") for name in ("followed", "told"))
 
 #: Routes that are remembered of a sketch, a few kilobytes each.
 _REMEMBERED: Final = 512
@@ -63,11 +63,10 @@ class Route(NamedTuple):
     wanted: Wanted
     days: tuple[int, int]  #: the first and the last with an instant in scope
     span_us: tuple[int, int]
-    told: tuple[Any, ...]  #: statistics, clause, mass axes and features, in the order in which `told` takes them
-    rhythm: tuple[Any, ...]  #: whether paths come at even steps of time, and at which pace rows do
-    levels: tuple[Any, ...]  #: of stretches, and effects of the choice of paths
-    demands: Demands
-    fine_bins: tuple[Any, ...]
+    given: tuple[tuple[Any, ...], ...]  #: what `followed` takes of the question, from what is asked to the fine bins
+    asked: Plan  #: what the columns ask for, of no part yet
+    part: Part
+    layout: Layout
     unmet: bool  #: whether meetings may know better how many rows there are
     in_scope_only: bool  #: whether no path tells anything but those in scope
 
@@ -105,7 +104,7 @@ def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Ro
             return None
         heading = _heading(Itself(asked.items), layout)
         try:
-            part = None if heading is None else part_of(asked.scope, layout)
+            part = None if heading is None else _only_part(asked.scope, layout)
         except NotKept:  # a threshold, which is asked for by itself
             return None
         return None if heading is None or part is None else route_of(heading, part, ground, summary, layout)
@@ -113,12 +112,19 @@ def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Ro
     return route
 
 
+def _only_part(scope: Condition, layout: Layout) -> Part | None:
+    """The part of space and time that a condition asks for; None where there are several."""
+    part = part_of(scope, layout)
+    parts = parts_of(where_of(scope, layout)) if part is None else (part,)
+    return parts[0] if len(parts) == 1 else None
+
+
 class Heading(NamedTuple):
     """What the columns of a plain question ask for."""
 
     columns: tuple[tuple[str, int, bool], ...]
     topic: Topic
-    features: frozenset[int]
+    asked: Plan  #: of no part yet
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -130,9 +136,7 @@ def _heading(items: Itself[tuple[Item, ...]], layout: Layout) -> Heading | None:
     if len(columns) < len(asked.columns) or topic is None or len(topic.statistics) != len(asked.statistics):
         return None
     position = {each: at for at, each in enumerate(topic.statistics)}
-    return Heading(
-        tuple((name, position[each], each.function == "count") for name, each in columns), topic, asked.features
-    )
+    return Heading(tuple((name, position[each], each.function == "count") for name, each in columns), topic, asked)
 
 
 class Ground(NamedTuple):
@@ -169,7 +173,7 @@ def route_of(heading: Heading, part: Part, ground: Ground, summary: Summary, lay
     # Stretches tell nothing of rows that fulfil a condition.
     is_free = part.condition == EVERYTHING
     stretching = summary.layout.stretching if is_free else None
-    features, clause = sorted(part.features | heading.features), positive(part.condition)
+    features, clause = sorted(part.features | heading.asked.features), positive(part.condition)
     of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
     wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
     known = clause_of(ground.same, clause, topic.feature, topic.other)
@@ -182,11 +186,16 @@ def route_of(heading: Heading, part: Part, ground: Ground, summary: Summary, lay
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
-        (topic.wanted, topic.shares, likely, *known, *ground.axes, wanted.positions),
-        ground.rhythm,
-        ground.plain_levels if stretching is None else ground.levels,
-        demands_of(clause, topic.feature),
-        ground.fine_bins,
+        (
+            (topic.wanted, topic.shares, likely, *known, *ground.axes, wanted.positions),
+            ground.rhythm,
+            ground.plain_levels if stretching is None else ground.levels,
+            tuple(demands_of(clause, topic.feature)),
+            ground.fine_bins,
+        ),
+        heading.asked,
+        part,
+        layout,
         not is_free,
         # Counts of bins, which tell how lucky paths in scope are, know nothing of several features at once.
         known[0] == told.OTHER,
@@ -196,42 +205,39 @@ def route_of(heading: Heading, part: Part, ground: Ground, summary: Summary, lay
 def _followed(route: Route, summary: Summary) -> Answer | None:
     """The answer that a route leads to."""
     topic, chosen = route.topic, held(*route.where)
-    strata = summary.shelf.decoded(route.wanted, chosen, *route.days, route.in_scope_only)
-    if strata is None:
+    blocks = summary.shelf.given(route.wanted, chosen, *route.days, route.in_scope_only)
+    outcome = followed.EMPTY
+    if blocks is not None:
+        of_columns = (route.wanted.positions, topic.settling, topic.shares_of)
+        given: tuple[Any, ...] = (blocks, chosen, route.span_us, *route.given, *of_columns)
+        outcome, numbers, promised = followed.followed(*given)
+    if outcome == followed.EMPTY:
         return Answer({name: nothing(topic.statistics[at], 1) for name, at, _ in route.columns})
-    (
-        _, starts, ends, counts, tilt, run_offset, run_place, run_first, run_days, _,
-        day_rows, day_kept, codes, day_offset, ordinal, stretches, stretch_offset, stretch_shift, stretch_count,
-    ) = strata  # fmt: skip
-    slots, rows, offset, (in_scope, days_cut), day, share, whole_scope, place = weighing.all_in_scope(
-        run_offset, run_place, run_first, run_days, day_offset, day_rows, day_kept, chosen, *route.span_us
-    )
-    stratum, total, kept, inside, cut, begin, end = slots
-    given: tuple[Any, ...] = (
-        *(*route.told, starts, ends, tilt, counts, codes),
-        *(ordinal, day_offset, day_rows, day_kept, place, *route.rhythm),
-        *(day, share, whole_scope, NONE, NOWHERE),
-        *(stratum, total, kept, begin, end, rows, offset, in_scope, days_cut),
-        *(stretches, stretch_offset, stretch_shift, stretch_count, *route.levels),
-    )
-    is_heard, found = told.tell(*given)
-    if not is_heard:
+    if outcome == followed.UNHEARD:
         return None
-    exact = (starts, ends, counts, route.wanted.positions, stratum, total, inside, cut, *route.fine_bins)
-    all_rows, facts, sides = arrangements.selected(*route.demands, *exact)
-    numbers, promised = settled.settled(topic.settling, found, topic.shares_of, all_rows, facts, *sides)
-    if route.unmet:
-        for _, at, is_whole in route.columns:
-            if is_whole and int(numbers[at, 1]) == 0 and int(numbers[at, 0]) <= FEW and int(numbers[at, 2]) > 0:
-                return None  # meetings may yet deny them
+    if route.unmet and any(is_whole and _may_be_none(numbers[at]) for _, at, is_whole in route.columns):
+        return _met(route, summary, numbers, promised)
     return Answer(partial(_columns, route.columns, numbers, promised))
+
+
+def _may_be_none(count: Floats) -> bool:
+    """Whether a count is of few rows, of which there may be none."""
+    return int(count[1]) == 0 and int(count[0]) <= FEW and int(count[2]) > 0
+
+
+def _met(route: Route, summary: Summary, numbers: Floats, promised: NDArray[np.int8]) -> Answer:
+    """The answer where meetings may know better how many rows there are."""
+    statistics, own = route.topic.statistics, _columns(route.columns, numbers, promised)
+    values: dict[Statistic, Values] = {statistics[at]: own[name] for name, at, _ in route.columns}
+    found = sharpened(Found(1, {}, values), replace(route.asked, parts=(route.part,)), summary, route.layout)
+    return Answer({name: found.values[statistics[at]] for name, at, _ in route.columns})
 
 
 def _columns(
     asked: tuple[tuple[str, int, bool], ...], numbers: Floats, promised: NDArray[np.int8]
-) -> dict[str, Column]:
+) -> dict[str, Values]:
     """The columns of an answer, when someone looks at them."""
-    found: dict[str, Column] = {}
+    found: dict[str, Values] = {}
     for name, at, is_whole in asked:
         own = numbers[at, :3].astype(np.int64) if is_whole else numbers[at]
         found[name] = Values(own[:1], own[1:2], own[2:3], promised[at : at + 1], numbers[at : at + 1, 3:])

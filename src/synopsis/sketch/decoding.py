@@ -38,22 +38,33 @@ def _turn(latitude: Unsigned, longitude: Unsigned) -> Unsigned:
 
 
 @compiled
-def _rows_of(plain: Bytes, parts: Integers, part: int, weekly: bool, first: int, each: int, day: int, week: int) -> int:
-    """The rows of a day of a run, whose days and weeks begin there, as `days.opened` has it."""
-    if not weekly:
-        return reading.number(plain, parts, part, 0, day + each)
-    at = first % WEEK + each
-    return int(plain[parts[part, PLACE] + week + at // WEEK]) >> (at % WEEK) & 1
-
-
-@compiled
-def _paths_of(
-    plain: Bytes, parts: Integers, part: int, told: int, turn: Unsigned, below: Unsigned, at: int, day: int, rows: int
+def _by_week(
+    plain: Bytes,
+    place: int,
+    first: int,
+    told: int,
+    turn: Unsigned,
+    below: Unsigned,
+    days: int,
+    rows: Integers,
+    kept: Integers,
 ) -> int:
-    """The paths of a day that is at some place among those of its block, of so many rows."""
-    if told == COUNTED:
-        return reading.number(plain, parts, part, 0, at)
-    return rows if told == ALL or turn + Unsigned(day) * GOLDEN < below else 0
+    """Write down the rows of the days of a run and how many of them have paths, where a week is a byte, from some place
+    on, as `days.opened` has it; all paths together. Where there is no room to write, they are only counted.
+    """
+    paths, at, each, is_counted = 0, first % WEEK, 0, told == COUNTED
+    turn += Unsigned(first) * GOLDEN
+    while each < days:
+        bits = int(plain[place + at // WEEK]) >> at % WEEK
+        for _ in range(min(WEEK - at % WEEK, days - each)):
+            own = bits & 1
+            stays = own if told == ALL or turn < below else 0
+            if rows.size:
+                rows[each] = own
+                kept[each] = kept[each] if is_counted else stays
+            paths += stays
+            bits, turn, each, at = bits >> 1, turn + GOLDEN, each + 1, at + 1
+    return paths
 
 
 @compiled
@@ -115,7 +126,7 @@ def _sizes(
 
     Paths that are columns are not counted yet.
     """
-    sizes = np.zeros((keys.shape[1], 6), np.int64)
+    sizes, nobody = np.zeros((keys.shape[1], 6), np.int64), np.empty(0, np.int64)
     at = run = 0
     for block in range(told.size):
         part = block * per_block
@@ -130,15 +141,17 @@ def _sizes(
                     pass
                 elif told[block] == COUNTED:
                     own[2] += reading.total(plain, parts, rows + 1, day, day + length)
-                elif told[block] == ALL and not weekly[block]:
+                elif weekly[block]:
+                    turn = _turn(latitude[place], longitude[place])
+                    began = parts[rows, PLACE] + week
+                    own[2] += _by_week(plain, began, first, told[block], turn, below[block], length, nobody, nobody)
+                elif told[block] == ALL:
                     own[2] += reading.total(plain, parts, rows, day, day + length)
                 else:
-                    turn = _turn(latitude[place], longitude[place]) if told[block] == BY_TURN else Unsigned(0)
+                    turn = _turn(latitude[place], longitude[place])
                     for later in range(length):
-                        many = _rows_of(plain, parts, rows, weekly[block], first, later, day, week)
-                        own[2] += _paths_of(
-                            plain, parts, rows + 1, told[block], turn, below[block], day + later, first + later, many
-                        )
+                        if turn + Unsigned(first + later) * GOLDEN < below[block]:
+                            own[2] += reading.number(plain, parts, rows, 0, day + later)
                 weeks = _weeks(first, length)
                 day, week = day + length, week + weeks
                 own[1], own[4] = own[1] + length, own[4] + weeks
@@ -370,17 +383,23 @@ def decoded(
                     turn = _turn(latitude[place], longitude[place])
                     run_turn[to_run] = turn
                     for later in range(long):
-                        here = first_of + later
-                        day_of[own_day + later] = here
-                        if not is_apart:
-                            day_rows[own_day + later] = _rows_of(
-                                plain, parts, keys + 2, weekly[block], first_of, later, day + own_day - to_day, own_week
-                            )
-                        if not is_apart or told[block] != COUNTED:
-                            day_kept[own_day + later] = _paths_of(
-                                plain, parts, keys + 3, told[block], turn, below[block],
-                                day + own_day - to_day + later, here, day_rows[own_day + later],
+                        day_of[own_day + later] = first_of + later
+                    if not is_apart:
+                        begun = day + own_day - to_day
+                        for later in range(long):
+                            if not weekly[block]:
+                                day_rows[own_day + later] = reading.number(plain, parts, keys + 2, 0, begun + later)
+                            if told[block] == COUNTED:
+                                day_kept[own_day + later] = reading.number(plain, parts, keys + 3, 0, begun + later)
+                        if weekly[block]:
+                            _by_week(
+                                plain, parts[keys + 2, PLACE] + own_week, first_of, told[block], turn, below[block],
+                                long, day_rows[own_day : own_day + long], day_kept[own_day : own_day + long],
                             )  # fmt: skip
+                    if told[block] != COUNTED and (is_apart or not weekly[block]):
+                        for later in range(long):
+                            stays = told[block] == ALL or turn + Unsigned(first_of + later) * GOLDEN < below[block]
+                            day_kept[own_day + later] = day_rows[own_day + later] if stays else 0
                     if in_scope_only and chosen[place]:
                         begins, past = max(first_day - first_of, 0), min(last_day - first_of + 1, long)
                         for later in range(begins, past):

@@ -187,18 +187,17 @@ class Shelf:
         contexts = self.contexts
         return contexts.parents.copy(), contexts.centres.copy(), contexts.code_table, contexts.bins
 
-    def decoded(
+    def given(
         self,
         wanted: Wanted,
         chosen: NDArray[np.bool_],
         first_day: int,
         last_day: int,
         in_scope_only: bool = False,
-    ) -> Decoded | None:
-        """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
+    ) -> tuple[Any, ...] | None:
+        """What `decoding` takes to open all blocks that have a chosen place; None where there are none.
 
-        With `in_scope_only` paths behind the last in scope are not read. Cost: proportional to the bytes of the frames
-        of days and bins that are opened, and to the paths of the strata.
+        With `in_scope_only` paths behind the last in scope are not read. Cost: proportional to the bytes of the frames.
         """
         places = (self.place_low, self.place_high)
         which, sizes, is_packed = reading.looked_up(chosen, *places, self.sizes, self.is_packed, wanted.frames)
@@ -212,7 +211,7 @@ class Shelf:
         joined, plain = np.frombuffer(bytearray().join(frames), np.uint8), _NOTHING  # one that may be written to
         if is_packed:
             plain = plain_bytes(*reading.packs(joined, sizes, *wanted.parts))
-        given: tuple[Any, ...] = (
+        return (
             plain,
             joined,
             sizes,
@@ -227,6 +226,22 @@ class Shelf:
             wanted.stretch_days,
             in_scope_only,
         )
+
+    def decoded(
+        self,
+        wanted: Wanted,
+        chosen: NDArray[np.bool_],
+        first_day: int,
+        last_day: int,
+        in_scope_only: bool = False,
+    ) -> Decoded | None:
+        """The strata of all blocks that have a chosen place and a day in a span; None where there are none.
+
+        Cost: proportional to the bytes of the frames of days and bins that are opened, and to the paths of the strata.
+        """
+        given = self.given(wanted, chosen, first_day, last_day, in_scope_only)
+        if given is None:
+            return None
         fields, *others = decoding.decoded(*given)
         return Decoded(*fields, *others) if fields[0].size else None
 
