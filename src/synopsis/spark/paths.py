@@ -24,7 +24,6 @@ from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
-from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import Probe, chosen, whereabouts
 from synopsis.sketch.contexts import Contexts
@@ -39,8 +38,8 @@ from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
 from synopsis.spark import expressions, jobs
-from synopsis.spark.aggregate import Outcome
-from synopsis.spark.observations import REASONS, Observations
+from synopsis.spark.observations import Observations
+from synopsis.spark.statistics import Statistics
 
 #: Rows of the probe: for scales, and of whole places for the budget.
 _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
@@ -78,25 +77,7 @@ _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US -
 #: Rows that span so much time have seen all seasons.
 _ALL_SEASONS_US = 300 * DAY_US
 
-#: What is counted of the values of each feature.
-_COUNTED = ("present", "beyond")
-
 _CODEC = pa.Codec("lz4")
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What one pass over all rows tells before anything is built."""
-
-    outcome: Outcome
-    low: Floats  #: of the features
-    high: Floats
-    values: Floats  #: how many each feature has
-    beyond: Floats  #: and how many of them lie beyond the ends that what is there was fitted to
-
-    def widening(self, scales: Scales) -> Scales:
-        """Scales of what there is with these rows as well."""
-        return scales.widened(self.low, self.high, self.values, self.beyond)
 
 
 @dataclass(frozen=True)
@@ -121,47 +102,6 @@ class PathPlan:
         same = self.scales.quantizers == summary.scales.quantizers and self.layout == summary.layout
         lacks = self.met is None and summary.meetings is not None
         return same and not lacks and self.contexts.same(summary.contexts)
-
-
-def statistics(observed: Observations, there: Scales | None = None) -> Statistics:
-    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside.
-
-    `there` are the scales of what rows are to be added to.
-    """
-    count = len(observed.features)
-    measures = {"all": "count(1)", "rows": "count_if(good)", "first": "min(instant_us)", "last": "max(instant_us)"}
-    for k in range(count):
-        measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
-        measures |= {f"present_{k}": f"count(value_{k})", f"given_{k}": f"count_if(given_{k})"}
-        measures |= {f"beyond_{k}": "0" if there is None else _beyond(f"value_{k}", there.quantizers[k])}
-    found = observed.told.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
-    assert found is not None
-    bad = {name: found[f"given_{k}"] - found[f"present_{k}"] for k, name in enumerate(observed.features)}
-
-    def ends(side: str, empty: float) -> Floats:
-        ends = (found[f"{side}_{k}"] for k in range(count))
-        return np.array([empty if end is None else end for end in ends], np.float64)
-
-    rejected = _reasons(observed) if found["rows"] < found["all"] else {}
-    missing = {name: values for name, values in bad.items() if values}
-    outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
-    values, beyond = (np.array([found[f"{name}_{k}"] for k in range(count)], np.float64) for name in _COUNTED)
-    return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf), values, beyond)
-
-
-def _beyond(value: str, quantizer: Quantizer) -> str:
-    """How many values lie beyond the ends that a quantizer was fitted to; a measure in Spark's SQL."""
-    if not quantizer.low <= quantizer.high:  # there were no values
-        return f"count({value})"
-    return f"count_if({value} < ({float(quantizer.low)!r}D) OR {value} > ({float(quantizer.high)!r}D))"
-
-
-def _reasons(observed: Observations) -> dict[str, int]:
-    """How many rows are set aside for each reason."""
-    counts = {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
-    found = observed.frame.agg(*(sf.expr(f"{count} AS {name}") for name, count in counts.items())).first()
-    assert found is not None
-    return {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
 
 
 def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
@@ -310,7 +250,11 @@ def _probed(
     batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, room: int, rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Scales from a sample of the rows, a layout from all rows of some places; meetings may take so much room."""
-    table = pa.Table.from_batches(list(batches))
+    drawn = list(batches)
+    if not drawn:  # hardly any row is as its file told
+        yield _planned(None)
+        return
+    table = pa.Table.from_batches(drawn)
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
     values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
     in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
