@@ -59,16 +59,16 @@ class Observations:
     _checked: DataFrame
     _good: str
     _columns: tuple[str, ...]
-    _footed: tuple[str, ...] = ()  #: files that tell of these columns, place and time first
-    _named: tuple[str, ...] = ()
+    footed: tuple[str, ...] = ()  #: files that tell of the columns below
+    named: tuple[str, ...] = ()  #: the source's names of latitude, longitude, time and features
 
     @cached_property
     def footers(self) -> Footers | None:
         """What files tell of place, time and features, in this order, where they speak against no row; else None."""
-        found = footers.told(self._footed, self._named) if self._footed else None
+        found = footers.told(self.footed, self.named) if self.footed else None
         if found is None or not found.rows:
             return None
-        latitude, longitude, time, *features = (found.columns[name] for name in self._named)
+        latitude, longitude, time, *features = (found.columns[name] for name in self.named)
         good = latitude.within(-90.0, 90.0) and longitude.within(-180.0, 180.0)
         good = good and time.within(expressions.EARLIEST_US, expressions.LATEST_US)
         whole = all(each.values == found.rows for each in (latitude, longitude, time))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
@@ -37,8 +37,9 @@ from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
-from synopsis.spark import expressions, jobs
+from synopsis.spark import expressions, jobs, reading
 from synopsis.spark.observations import Observations
+from synopsis.spark.reading import Reader
 from synopsis.spark.statistics import Statistics
 
 #: Rows of the probe: for scales, and of whole places for the budget.
@@ -76,6 +77,9 @@ _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US -
 
 #: Rows that span so much time have seen all seasons.
 _ALL_SEASONS_US = 300 * DAY_US
+
+#: Parts of tallies, and where they go.
+_TALLIES = "region bigint, tallies binary"
 
 _CODEC = pa.Codec("lz4")
 
@@ -164,29 +168,11 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
     """
     layout, scales, contexts = how.layout, how.scales, how.contexts
-    values = [f"value_{k}" for k in range(len(observed.features))]
-    values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
-    ends = (
-        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
-        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
-    )
-    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
-    packed = (
-        " | ".join(f"shiftleft({tick}, {16 * at})" for at, tick in enumerate(ticks[k : k + PER_INTEGER]))
-        for k in range(0, len(ticks), PER_INTEGER)
-    )
-    rows = observed.accepted.selectExpr(
-        "latitude",
-        "longitude",
-        f"{_local_us(spec)} AS local_us",
-        *(f"{column} AS ticks_{at}" for at, column in enumerate(packed)),
-    )
-    tally = partial(_tallied, how=how)
     session = observed.frame.sparkSession
     # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
     expected = int(found.outcome.rows * layout.kept)
     tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
-    tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
+    tallies = _tallies(observed, spec, how, found).repartition(tasks, "region").persist()
     try:
         with jobs.settings(session, jobs.batches_of(_BATCH_ROWS)):
             told = tallies.where(sf.col("region") == _SUMS).toArrow()
@@ -206,6 +192,35 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
     )
     meetings = [part for part in parts if isinstance(part, Meetings)]
     return replace(whole, meetings=Meetings.joined(meetings) if meetings else None), total
+
+
+def _tallies(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> DataFrame:
+    """Tallies of all rows, a frame of parts: Spark makes ticks of its rows, or tasks do of those that they read."""
+    layout, scales = how.layout, how.scales
+    if found.foretold and spec.timezone == "UTC" and layout.place_bits is None:
+        spark = observed.frame.sparkSession
+        tasks = reading.dealt(reading.groups(observed.footed), spark.sparkContext.defaultParallelism)
+        reader = Reader(tasks, observed.named, scales.ticks, _BATCH_ROWS)
+        numbers = spark.range(0, len(tasks), 1, len(tasks))
+        return numbers.mapInArrow(partial(_read, reader=reader, how=how), _TALLIES)
+    values = [f"value_{k}" for k in range(len(observed.features))]
+    values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
+    ends = (
+        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
+        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
+    )
+    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
+    packed = (
+        " | ".join(f"shiftleft({tick}, {16 * at})" for at, tick in enumerate(ticks[k : k + PER_INTEGER]))
+        for k in range(0, len(ticks), PER_INTEGER)
+    )
+    rows = observed.accepted.selectExpr(
+        "latitude",
+        "longitude",
+        f"{_local_us(spec)} AS local_us",
+        *(f"{column} AS ticks_{at}" for at, column in enumerate(packed)),
+    )
+    return rows.mapInArrow(partial(_tallied, how=how), _TALLIES)
 
 
 def _south_west(part: Summary) -> int:
@@ -309,6 +324,11 @@ def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     """Whether places report again and again."""
     places = np.unique(latitude + 1j * longitude).size
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
+
+
+def _read(numbers: Iterator[pa.RecordBatch], *, reader: Reader, how: PathPlan) -> Iterator[pa.RecordBatch]:
+    """The rows that a task reads itself into tallies."""
+    return _tallied(reader.rows(numbers), how=how)
 
 
 def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.RecordBatch]:

@@ -37,6 +37,7 @@ class Statistics:
     beyond: Floats  #: and how many of them lie beyond the ends that what is there was fitted to
     #: Where files have told it: how many values are not null, by feature. How many are numbers is counted later.
     given: tuple[int, ...] | None = None
+    foretold: bool = False  #: by files, whose rows may be read without asking anything of them
 
     def settled(self, sums: FineSums | None, features: Sequence[str]) -> Statistics:
         """The same with what was counted of all rows; an error where these are not as many as files have told."""
@@ -70,7 +71,7 @@ def foretold(observed: Observations, there: Scales | None = None) -> Statistics 
             return None
     outcome = Outcome((), found.rows, {}, {}, int(time.low), int(time.high))
     none = np.zeros(len(features))
-    return Statistics(outcome, low, high, none, none, tuple(each.values for each in features))
+    return Statistics(outcome, low, high, none, none, tuple(each.values for each in features), foretold=True)
 
 
 def counted(observed: Observations, there: Scales | None = None) -> Statistics:
