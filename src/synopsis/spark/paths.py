@@ -1,11 +1,12 @@
-"""Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
+"""Paths: rows become ticks, in generated JVM code as a rule, ticks become tallies and strata inside the executors.
 
     rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
                                                    ├▶ sums in fine bins ─▶ those of all rows
                                                    └▶ meetings of each partition ─▶ by cell ─▶ those of all rows
 
-What moves to Python is a position, a time and four features an integer; what moves between executors are tallies and
-meetings; what reaches the driver are blocks and meetings, which the budget bounds.
+What moves to Python is a position, a time and four features an integer, unless tasks read plain files themselves
+(`reading`); what moves between executors are tallies and meetings; what reaches the driver are blocks and meetings,
+which the budget bounds.
 """
 
 from __future__ import annotations
