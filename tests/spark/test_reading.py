@@ -15,8 +15,9 @@ from tests.spark.test_footers import HOURS, RANDOM, SPEC, rows, written
 import synopsis as syn
 from synopsis.sketch import counting
 from synopsis.sketch.ticks import ABSENT_TICK, Ticks
-from synopsis.spark import paths, reading
-from synopsis.spark.reading import Group, Reader
+from synopsis.spark import footers, paths, reading
+from synopsis.spark.footers import Group
+from synopsis.spark.reading import Reader
 from synopsis.store import summaries
 
 
@@ -44,10 +45,9 @@ def test_a_batch_becomes_positions_times_and_ticks_and_rows_without_a_place_are_
             "n": pa.array([7, 8, 9], pa.int16()),
         }
     )
-    (path,) = written(tmp_path, table, row_group_size=2)
-    reader = Reader(
-        (tuple(reading.groups([path])),), ("lat", "lon", "ts", "x", "n"), (Ticks(0.0, 0.5), Ticks(0.0, 1.0)), 100
-    )
+    told = footers.told(written(tmp_path, table, row_group_size=2), table.column_names)
+    assert told is not None
+    reader = Reader((told.groups,), ("lat", "lon", "ts", "x", "n"), (Ticks(0.0, 0.5), Ticks(0.0, 1.0)), 100)
     found = pa.Table.from_batches(reader.rows(iter([pa.record_batch({"id": [0]})])))
     assert found["latitude"].to_pylist() == [1.5, 2.5]
     assert found["longitude"].to_pylist() == [3.0, 5.0]
@@ -102,7 +102,9 @@ def test_columns_whose_names_have_dots_are_read(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"a.b": [1.0], "a": [2.0], "ts": pa.array([0], pa.timestamp("us"))}), tmp_path / "f.parquet"
     )
-    task = tuple(reading.groups([str(tmp_path / "f.parquet")]))
+    told = footers.told([str(tmp_path / "f.parquet")], ["a.b", "a", "ts"])
+    assert told is not None
+    task = told.groups
     reader = Reader((task,), ("a.b", "a", "ts", "a"), (Ticks(0.0, 1.0),), 10)
     (found,) = reader.rows(iter([pa.record_batch({"id": [0]})]))
     assert (found["latitude"].to_pylist(), found["longitude"].to_pylist()) == ([1.0], [2.0])

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -41,11 +42,25 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Footers:
-    """Rows of files, and what they tell of some columns."""
+class Group:
+    """A row group of a file."""
 
+    path: str
+    number: int
     rows: int
+
+
+@dataclass(frozen=True)
+class Footers:
+    """The row groups of files, in their order, and what they tell of some columns."""
+
+    groups: tuple[Group, ...]
     columns: dict[str, Told]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(group.rows for group in self.groups)
 
 
 def told(paths: Sequence[str], names: Sequence[str]) -> Footers | None:
@@ -57,18 +72,11 @@ def told(paths: Sequence[str], names: Sequence[str]) -> Footers | None:
         return None
     with ThreadPoolExecutor() as pool:
         parts = list(pool.map(lambda path: _of_file(path, names), paths))
-    found: Footers | None = None
-    for part in parts:
-        if part is None:
-            return None
-        if found is None:
-            found = part
-            continue
-        if any(found.columns[name].kind != part.columns[name].kind for name in names):
-            return None
-        both = {name: found.columns[name] + part.columns[name] for name in names}
-        found = Footers(found.rows + part.rows, both)
-    return found
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or any(len({part.columns[name].kind for part in known}) > 1 for name in names):
+        return None
+    columns = {name: reduce(Told.__add__, (part.columns[name] for part in known)) for name in names}
+    return Footers(tuple(group for part in known for group in part.groups), columns)
 
 
 def _of_file(path: str, names: Sequence[str]) -> Footers | None:
@@ -86,7 +94,8 @@ def _of_file(path: str, names: Sequence[str]) -> Footers | None:
         if of_column is None:
             return None
         found[name] = of_column
-    return Footers(facts.num_rows, found)
+    sizes = [facts.row_group(at).num_rows for at in range(facts.num_row_groups)]
+    return Footers(tuple(Group(path, at, size) for at, size in enumerate(sizes)), found)
 
 
 def _of_column(facts: pyarrow.parquet.FileMetaData, at: int, kind: pa.DataType) -> Told | None:

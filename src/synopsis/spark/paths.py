@@ -198,9 +198,10 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
 def _tallies(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> DataFrame:
     """Tallies of all rows, a frame of parts: Spark makes ticks of its rows, or tasks do of those that they read."""
     layout, scales = how.layout, how.scales
-    if found.foretold and spec.timezone == "UTC" and layout.place_bits is None:
+    told = observed.footers if found.foretold else None
+    if told is not None and spec.timezone == "UTC" and layout.place_bits is None:
         spark = observed.frame.sparkSession
-        tasks = reading.dealt(reading.groups(observed.footed), spark.sparkContext.defaultParallelism)
+        tasks = reading.dealt(told.groups, spark.sparkContext.defaultParallelism)
         reader = Reader(tasks, observed.named, scales.ticks, _BATCH_ROWS)
         numbers = spark.range(0, len(tasks), 1, len(tasks))
         return numbers.mapInArrow(partial(_read, reader=reader, how=how), _TALLIES)

@@ -21,6 +21,7 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.gathering import PER_INTEGER
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.ticks import Ticks
+from synopsis.spark.footers import Group
 
 if TYPE_CHECKING:
     from synopsis.sketch import counting
@@ -31,15 +32,6 @@ else:
 _ROWS_OF_A_TASK: Final = 10_000_000
 
 _MICROSECONDS: Final = {"us": 1, "ms": 1_000}
-
-
-@dataclass(frozen=True)
-class Group:
-    """A row group of a file."""
-
-    path: str
-    number: int
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -75,15 +67,6 @@ class Reader:
         columns = columns if known.all() else [each[known] for each in columns]
         names = ["latitude", "longitude", "local_us", *(f"ticks_{at}" for at in range(integers))]
         return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], names)
-
-
-def groups(paths: Sequence[str]) -> list[Group]:
-    """All row groups of files, in their order. Cost: one footer a file."""
-    found = []
-    for path in paths:
-        facts = pyarrow.parquet.read_metadata(path)
-        found += [Group(path, at, facts.row_group(at).num_rows) for at in range(facts.num_row_groups)]
-    return found
 
 
 def dealt(found: Sequence[Group], at_once: int) -> tuple[tuple[Group, ...], ...]:
