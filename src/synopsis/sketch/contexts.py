@@ -138,8 +138,8 @@ def _pair(codes: Codes | dict[int, Codes], parents: Integers, size: int) -> tupl
 
 
 def _ranked(codes: Codes, feature: int, parents: Integers, centres: Codes) -> Codes:
-    centre = centres[_pair(codes, parents, codes.shape[1])]
-    return np.asarray(_tables(centres.shape[0])[0][centre, codes[feature]])
+    centre = _looked_up(centres, *_pair(codes, parents, codes.shape[1]))
+    return _looked_up(_tables(centres.shape[0])[0], centre, codes[feature])
 
 
 def _centres(codes: Codes, feature: int, parents: Integers, symbols: int) -> Codes:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Integers
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.stretches import ABSENT_LEVEL, Levels
 from synopsis.sketch.tallies import DAY_US
+from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS
 
 #: Odd numbers without a pattern, to mix bits with: those of `budget.even_choice`.
 _GOLDEN, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -66,6 +67,23 @@ def placed(
         found = _found(latitude[row], longitude[row], table, places, count)
         place[row], count = found, max(count, found + 1)
     return latitude.size, count
+
+
+@compiled
+def ticked(
+    values: Floats, origin: float, step: float, atoms: Floats, packed: NDArray[np.uint16], position: int
+) -> None:
+    """The tick of each value, as `Ticks.of`, into its position among those that are packed together, rows x 4."""
+    for row in range(values.size):
+        value = values[row]
+        if np.isnan(value):
+            packed[row, position] = ABSENT_TICK
+            continue
+        steps = np.floor((value - origin) / step)
+        tick = np.int64(min(steps, MOST_TICKS)) if steps > 0.0 else 0
+        for at in range(atoms.size):
+            tick += np.int64(value >= atoms[at]) + np.int64(value > atoms[at])
+        packed[row, position] = min(tick, ABSENT_TICK - 1)
 
 
 @compiled

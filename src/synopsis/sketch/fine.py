@@ -25,11 +25,13 @@ class FineSums:
     """Rows, and sums of ticks and of squared ticks, in every fine bin."""
 
     numbers: tuple[Integers, ...]  #: one a feature: 3 x fine bins
+    rows: int  #: in all, with and without values
 
     @classmethod
     def of(cls, scales: Scales, counts: Integers) -> FineSums:
         """Of so many rows with every tick, features x ticks. Cost: proportional to these."""
-        return cls(tuple(_summed(_firsts(scales, feature), own) for feature, own in enumerate(counts)))
+        sums = tuple(_summed(_firsts(scales, feature), own) for feature, own in enumerate(counts))
+        return cls(sums, int(counts[0].sum()))
 
     @classmethod
     def of_values(cls, scales: Scales, values: Floats) -> FineSums:
@@ -38,7 +40,13 @@ class FineSums:
         return cls.of(scales, np.stack([np.bincount(each, minlength=ABSENT_TICK + 1) for each in ticks]))
 
     def __add__(self, other: FineSums) -> FineSums:
-        return FineSums(tuple(mine + theirs for mine, theirs in zip(self.numbers, other.numbers, strict=True)))
+        sums = (mine + theirs for mine, theirs in zip(self.numbers, other.numbers, strict=True))
+        return FineSums(tuple(sums), self.rows + other.rows)
+
+    @property
+    def values(self) -> Floats:
+        """How many values each feature has."""
+        return np.array([own[0].sum() for own in self.numbers], np.float64)
 
     def informing(self, scales: Scales, sample: FineSums) -> Scales:
         """The same scales, which were fitted to a sample, with means and variances as all rows have them.

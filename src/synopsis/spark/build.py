@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from synopsis.core.report import Report
 from synopsis.core.spec import Spec
 from synopsis.sketch import planner
-from synopsis.spark import jobs, paths, progress
+from synopsis.sketch.summary import Summary
+from synopsis.spark import jobs, progress, statistics
 from synopsis.spark import session as sessions
 from synopsis.spark.batches import Adding, check_spec, repeated
 from synopsis.spark.observations import observations
@@ -30,7 +32,7 @@ from synopsis.spark.sources import Source, located, opened
 from synopsis.spark.stranding import add_strands, planned
 from synopsis.spark.summarising import Summarising, add_summary
 from synopsis.store.files import Written, new_attempt
-from synopsis.store.store import Store
+from synopsis.store.store import State, Store
 
 
 def build(
@@ -85,15 +87,7 @@ def _added(adding: Adding) -> Report:
     committed: tuple[Written, ...] = ()
     try:
         if summary is not None or (state is None and adding.spec.exact_at is None):
-            with adding.watched("planning"):
-                found = paths.statistics(adding.observed, summary.scales if summary else None)
-            rejected = adding.accepted(found.outcome)
-            gathered = adding.gathered(state, found.outcome)
-            made = Summarising.planned(adding, found, gathered, summary, state.version if state else None)
-            if made is not None:
-                report, committed = add_summary(made, rejected)
-            else:
-                report, committed = add_strands(adding, state, planned(adding, gathered), gathered)
+            report, committed = _summed_up(adding, state, summary)
         else:
             layout = state.layout if state else planner.promised(adding.spec)
             assert layout is not None
@@ -101,3 +95,28 @@ def _added(adding: Adding) -> Report:
         return report
     finally:
         store.discard(adding.attempt, committed, was_there=was_there)
+
+
+def _summed_up(adding: Adding, state: State | None, summary: Summary | None) -> tuple[Report, tuple[Written, ...]]:
+    """A batch as part of a summary, or as strands where the budget has no room for any; with the files committed."""
+    there = summary.scales if summary else None
+    foretold = statistics.foretold(adding.observed, there)
+    if foretold is not None:
+        with suppress(statistics.Mistold):
+            return _with_statistics(adding, state, summary, foretold)
+    with adding.watched("planning"):
+        found = statistics.counted(adding.observed, there)
+    return _with_statistics(adding, state, summary, found)
+
+
+def _with_statistics(
+    adding: Adding, state: State | None, summary: Summary | None, found: statistics.Statistics
+) -> tuple[Report, tuple[Written, ...]]:
+    rejected = adding.accepted(found.outcome)
+    gathered = adding.gathered(state, found.outcome)
+    made = Summarising.planned(adding, found, gathered, summary, state.version if state else None)
+    if made is not None:
+        return add_summary(made, rejected)
+    if found.given is not None:  # nothing has counted the rows
+        raise statistics.Mistold
+    return add_strands(adding, state, planned(adding, gathered), gathered)

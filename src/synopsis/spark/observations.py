@@ -12,8 +12,9 @@ from pyspark.sql import types as st
 
 from synopsis.core.errors import BadSource, BadSpec, NotNumeric, UnknownColumn
 from synopsis.core.spec import Spec
-from synopsis.spark import expressions
+from synopsis.spark import expressions, footers
 from synopsis.spark.expressions import named, quoted
+from synopsis.spark.footers import Footers
 from synopsis.spark.sources import Opened, type_of
 
 #: Why a row is set aside, by code; 0 is none.
@@ -58,6 +59,21 @@ class Observations:
     _checked: DataFrame
     _good: str
     _columns: tuple[str, ...]
+    footed: tuple[str, ...] = ()  #: files that tell of the columns below
+    named: tuple[str, ...] = ()  #: the source's names of latitude, longitude, time and features
+
+    @cached_property
+    def footers(self) -> Footers | None:
+        """What files tell of place, time and features, in this order, where they speak against no row; else None."""
+        found = footers.told(self.footed, self.named) if self.footed else None
+        if found is None or not found.rows:
+            return None
+        latitude, longitude, time, *features = (found.columns[name] for name in self.named)
+        good = latitude.within(-90.0, 90.0) and longitude.within(-180.0, 180.0)
+        good = good and time.within(expressions.EARLIEST_US, expressions.LATEST_US)
+        whole = all(each.values == found.rows for each in (latitude, longitude, time))
+        usual = all(each.within(-LARGEST, LARGEST) or not each.values for each in features)
+        return found if good and whole and usual else None
 
     @cached_property
     def accepted(self) -> DataFrame:
@@ -133,7 +149,13 @@ def observations(opened: Opened, spec: Spec, *, begun: bool = False) -> Observat
     )
     rows = source.drop(*wheres.values())
     plain = (*(f"{column} AS {name}" for name, column in wheres.items()), *columns)
-    return Observations(observed, rows, f"{mark}reason", spec.features, prepared, good, plain)
+    # Only such times are instants as they stand in a file.
+    is_instant = isinstance(times.kind, st.TimestampType) or (
+        isinstance(times.kind, st.TimestampNTZType) and spec.timezone == "UTC"
+    )
+    footed = opened.footed if is_instant and not spec.is_long else ()
+    given = (spec.lat, spec.lon, spec.time, *spec.features)
+    return Observations(observed, rows, f"{mark}reason", spec.features, prepared, good, plain, footed, given)
 
 
 def _within(latitude: str, longitude: str) -> str:

@@ -1,11 +1,12 @@
-"""Paths: rows become ticks in generated JVM code, ticks become tallies and strata inside the executors.
+"""Paths: rows become ticks, in generated JVM code as a rule, ticks become tallies and strata inside the executors.
 
     rows ─▶ statistics ─▶ probe: scales and layout ─▶ tallies of each partition ─▶ by region ─▶ strata ─▶ blocks
                                                    ├▶ sums in fine bins ─▶ those of all rows
                                                    └▶ meetings of each partition ─▶ by cell ─▶ those of all rows
 
-What moves to Python is a position, a time and four features an integer; what moves between executors are tallies and
-meetings; what reaches the driver are blocks and meetings, which the budget bounds.
+What moves to Python is a position, a time and four features an integer, unless tasks read plain files themselves
+(`reading`); what moves between executors are tallies and meetings; what reaches the driver are blocks and meetings,
+which the budget bounds.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from synopsis.core.spec import Spec
 from synopsis.grid import geohash
-from synopsis.grid.quantizer import Quantizer
 from synopsis.sketch import blocks
 from synopsis.sketch.budget import Probe, chosen, whereabouts
 from synopsis.sketch.contexts import Contexts
@@ -38,9 +38,10 @@ from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
-from synopsis.spark import expressions, jobs
-from synopsis.spark.aggregate import Outcome
-from synopsis.spark.observations import REASONS, Observations
+from synopsis.spark import expressions, jobs, reading
+from synopsis.spark.observations import Observations
+from synopsis.spark.reading import Reader
+from synopsis.spark.statistics import Statistics
 
 #: Rows of the probe: for scales, and of whole places for the budget.
 _SCALE_ROWS, _PLACE_ROWS = 150_000, 100_000
@@ -78,25 +79,10 @@ _WHEREABOUTS_LOW, _WHEREABOUTS_HIGH = (0.0, 0.0, 0.0), (1.0, 1.0, float(DAY_US -
 #: Rows that span so much time have seen all seasons.
 _ALL_SEASONS_US = 300 * DAY_US
 
-#: What is counted of the values of each feature.
-_COUNTED = ("present", "beyond")
+#: Parts of tallies, and where they go.
+_TALLIES = "region bigint, tallies binary"
 
 _CODEC = pa.Codec("lz4")
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What one pass over all rows tells before anything is built."""
-
-    outcome: Outcome
-    low: Floats  #: of the features
-    high: Floats
-    values: Floats  #: how many each feature has
-    beyond: Floats  #: and how many of them lie beyond the ends that what is there was fitted to
-
-    def widening(self, scales: Scales) -> Scales:
-        """Scales of what there is with these rows as well."""
-        return scales.widened(self.low, self.high, self.values, self.beyond)
 
 
 @dataclass(frozen=True)
@@ -121,47 +107,6 @@ class PathPlan:
         same = self.scales.quantizers == summary.scales.quantizers and self.layout == summary.layout
         lacks = self.met is None and summary.meetings is not None
         return same and not lacks and self.contexts.same(summary.contexts)
-
-
-def statistics(observed: Observations, there: Scales | None = None) -> Statistics:
-    """Rows, rejects, bad values and the ends of every feature. One pass, no exchange; two where rows are set aside.
-
-    `there` are the scales of what rows are to be added to.
-    """
-    count = len(observed.features)
-    measures = {"all": "count(1)", "rows": "count_if(good)", "first": "min(instant_us)", "last": "max(instant_us)"}
-    for k in range(count):
-        measures |= {f"low_{k}": f"min(value_{k})", f"high_{k}": f"max(value_{k})"}
-        measures |= {f"present_{k}": f"count(value_{k})", f"given_{k}": f"count_if(given_{k})"}
-        measures |= {f"beyond_{k}": "0" if there is None else _beyond(f"value_{k}", there.quantizers[k])}
-    found = observed.told.agg(*(sf.expr(f"{measure} AS {name}") for name, measure in measures.items())).first()
-    assert found is not None
-    bad = {name: found[f"given_{k}"] - found[f"present_{k}"] for k, name in enumerate(observed.features)}
-
-    def ends(side: str, empty: float) -> Floats:
-        ends = (found[f"{side}_{k}"] for k in range(count))
-        return np.array([empty if end is None else end for end in ends], np.float64)
-
-    rejected = _reasons(observed) if found["rows"] < found["all"] else {}
-    missing = {name: values for name, values in bad.items() if values}
-    outcome = Outcome((), int(found["rows"]), rejected, missing, found["first"], found["last"])
-    values, beyond = (np.array([found[f"{name}_{k}"] for k in range(count)], np.float64) for name in _COUNTED)
-    return Statistics(outcome, ends("low", np.inf), ends("high", -np.inf), values, beyond)
-
-
-def _beyond(value: str, quantizer: Quantizer) -> str:
-    """How many values lie beyond the ends that a quantizer was fitted to; a measure in Spark's SQL."""
-    if not quantizer.low <= quantizer.high:  # there were no values
-        return f"count({value})"
-    return f"count_if({value} < ({float(quantizer.low)!r}D) OR {value} > ({float(quantizer.high)!r}D))"
-
-
-def _reasons(observed: Observations) -> dict[str, int]:
-    """How many rows are set aside for each reason."""
-    counts = {f"reason_{code}": f"count_if(reason = {code})" for code in REASONS}
-    found = observed.frame.agg(*(sf.expr(f"{count} AS {name}") for name, count in counts.items())).first()
-    assert found is not None
-    return {reason: found[f"reason_{code}"] for code, reason in REASONS.items() if found[f"reason_{code}"]}
 
 
 def plan(observed: Observations, spec: Spec, found: Statistics, memory: int) -> PathPlan | None:
@@ -224,29 +169,11 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
     Rows move to Python in large batches, tallies in bounded ones: so there are two jobs, and tallies wait between them.
     """
     layout, scales, contexts = how.layout, how.scales, how.contexts
-    values = [f"value_{k}" for k in range(len(observed.features))]
-    values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
-    ends = (
-        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
-        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
-    )
-    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
-    packed = (
-        " | ".join(f"shiftleft({tick}, {16 * at})" for at, tick in enumerate(ticks[k : k + PER_INTEGER]))
-        for k in range(0, len(ticks), PER_INTEGER)
-    )
-    rows = observed.accepted.selectExpr(
-        "latitude",
-        "longitude",
-        f"{_local_us(spec)} AS local_us",
-        *(f"{column} AS ticks_{at}" for at, column in enumerate(packed)),
-    )
-    tally = partial(_tallied, how=how)
     session = observed.frame.sparkSession
     # A number of our own: by their bytes Spark would think tallies too few to share the packing of them.
     expected = int(found.outcome.rows * layout.kept)
     tasks = min(session.sparkContext.defaultParallelism, 1 + expected // _PATHS_OF_A_TASK)
-    tallies = rows.mapInArrow(tally, "region bigint, tallies binary").repartition(tasks, "region").persist()
+    tallies = _tallies(observed, spec, how, found).repartition(tasks, "region").persist()
     try:
         with jobs.settings(session, jobs.batches_of(_BATCH_ROWS)):
             told = tallies.where(sf.col("region") == _SUMS).toArrow()
@@ -266,6 +193,36 @@ def summarised(observed: Observations, spec: Spec, how: PathPlan, found: Statist
     )
     meetings = [part for part in parts if isinstance(part, Meetings)]
     return replace(whole, meetings=Meetings.joined(meetings) if meetings else None), total
+
+
+def _tallies(observed: Observations, spec: Spec, how: PathPlan, found: Statistics) -> DataFrame:
+    """Tallies of all rows, a frame of parts: Spark makes ticks of its rows, or tasks do of those that they read."""
+    layout, scales = how.layout, how.scales
+    told = observed.footers if found.foretold else None
+    if told is not None and spec.timezone == "UTC" and layout.place_bits is None:
+        spark = observed.frame.sparkSession
+        tasks = reading.dealt(told.groups, spark.sparkContext.defaultParallelism)
+        reader = Reader(tasks, observed.named, scales.ticks, _BATCH_ROWS)
+        numbers = spark.range(0, len(tasks), 1, len(tasks))
+        return numbers.mapInArrow(partial(_read, reader=reader, how=how), _TALLIES)
+    values = [f"value_{k}" for k in range(len(observed.features))]
+    values += [] if layout.place_bits is None else _whereabouts(spec, layout.place_bits)
+    ends = (
+        (*found.low.tolist(), *_WHEREABOUTS_LOW)[: len(values)],
+        (*found.high.tolist(), *_WHEREABOUTS_HIGH)[: len(values)],
+    )
+    ticks = [ticked(*each) for each in zip(values, scales.ticks, *ends, strict=True)]
+    packed = (
+        " | ".join(f"shiftleft({tick}, {16 * at})" for at, tick in enumerate(ticks[k : k + PER_INTEGER]))
+        for k in range(0, len(ticks), PER_INTEGER)
+    )
+    rows = observed.accepted.selectExpr(
+        "latitude",
+        "longitude",
+        f"{_local_us(spec)} AS local_us",
+        *(f"{column} AS ticks_{at}" for at, column in enumerate(packed)),
+    )
+    return rows.mapInArrow(partial(_tallied, how=how), _TALLIES)
 
 
 def _south_west(part: Summary) -> int:
@@ -310,7 +267,11 @@ def _probed(
     batches: Iterator[pa.RecordBatch], *, low: Floats, high: Floats, memory: int, room: int, rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Scales from a sample of the rows, a layout from all rows of some places; meetings may take so much room."""
-    table = pa.Table.from_batches(list(batches))
+    drawn = list(batches)
+    if not drawn:  # hardly any row is as its file told
+        yield _planned(None)
+        return
+    table = pa.Table.from_batches(drawn)
     latitude, longitude, local_us = (table[name].to_numpy() for name in ("latitude", "longitude", "local_us"))
     values = np.stack([table[f"value_{k}"].to_numpy().astype(np.float64) for k in range(len(low))])
     in_scales, in_places = (table[name].to_numpy() for name in ("in_scales", "in_places"))
@@ -365,6 +326,11 @@ def _stand_still(latitude: Floats, longitude: Floats) -> bool:
     """Whether places report again and again."""
     places = np.unique(latitude + 1j * longitude).size
     return bool(latitude.size >= _ROWS_OF_A_STATION * places or places <= _FEW_PLACES)
+
+
+def _read(numbers: Iterator[pa.RecordBatch], *, reader: Reader, how: PathPlan) -> Iterator[pa.RecordBatch]:
+    """The rows that a task reads itself into tallies."""
+    return _tallied(reader.rows(numbers), how=how)
 
 
 def _tallied(batches: Iterator[pa.RecordBatch], *, how: PathPlan) -> Iterator[pa.RecordBatch]:

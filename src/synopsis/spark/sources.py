@@ -79,6 +79,7 @@ class Opened:
     naive_nanoseconds: frozenset[str] = frozenset()  #: integers that count local nanoseconds
     nanoseconds: frozenset[str] = frozenset()  #: integers that count nanoseconds, local or not
     disguised: Mapping[str, str] = field(default_factory=dict)  #: integers that are neither numbers nor epochs
+    footed: tuple[str, ...] = ()  #: Parquet files on this machine that hold just its rows, all with the same columns
 
 
 def located(source: Source) -> Located:
@@ -101,8 +102,8 @@ def opened(spark: SparkSession, source: Located) -> Iterator[Opened]:
     elif isinstance(source.content, Files):
         yield _read(spark, source.content, source.name)
     else:
-        with _spooled(spark, source.content) as frame:
-            yield Opened(frame)
+        with _spooled(spark, source.content) as spooled:
+            yield spooled
 
 
 def _arrow(source: Any) -> pa.Table:
@@ -173,18 +174,18 @@ def _floored(nanoseconds: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @contextmanager
-def _spooled(spark: SparkSession, table: pa.Table) -> Iterator[DataFrame]:
+def _spooled(spark: SparkSession, table: pa.Table) -> Iterator[Opened]:
     """A table in memory as a frame: through a file, which keeps times with and without zone apart.
 
     Executors on other machines see no file of ours: there Spark ships the rows itself.
     """
     if not (spark.sparkContext.master or "").startswith("local"):
-        yield _shipped(spark, table)
+        yield Opened(_shipped(spark, table))
         return
     with tempfile.TemporaryDirectory(prefix="synopsis-") as folder:
         file = Path(folder, "rows.parquet")
         pyarrow.parquet.write_table(table, file, compression="zstd", row_group_size=128 * 1024)
-        yield spark.read.parquet(_address(str(file)))
+        yield Opened(spark.read.parquet(_address(str(file))), footed=(str(file),))
 
 
 def _shipped(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -294,7 +295,9 @@ def _read(spark: SparkSession, files: Files, name: str) -> Opened:
         frame = reader.option("mergeSchema", str(files.uneven).lower()).parquet(*addresses)
     if not frame.columns:
         raise EmptySource(name)
-    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds, files.disguised)
+    is_footed = files.kind == "parquet" and not files.uneven and not any("://" in path for path in files.paths)
+    footed = files.paths if is_footed else ()
+    return Opened(frame, files.kind != "parquet", files.naive, files.nanoseconds, files.disguised, footed)
 
 
 def _parquet(paths: tuple[str, ...], base: str | None) -> Files:

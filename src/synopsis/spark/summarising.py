@@ -13,6 +13,7 @@ from synopsis.sketch.members import Members
 from synopsis.sketch.summary import Summary
 from synopsis.spark import paths
 from synopsis.spark.batches import TRIES, Adding
+from synopsis.spark.statistics import Statistics
 from synopsis.store import summaries
 from synopsis.store.files import Written, write_file
 
@@ -28,14 +29,14 @@ class Summarising:
     """A batch that becomes part of a summary: everything that does not change when another build comes first."""
 
     adding: Adding
-    found: paths.Statistics
+    found: Statistics
     members: Members | None  #: of the batch
     how: paths.PathPlan
     after: int | None  #: the version of the sketch that it was made to be added to
 
     @classmethod
     def planned(
-        cls, adding: Adding, found: paths.Statistics, members: Members | None, before: Summary | None, after: int | None
+        cls, adding: Adding, found: Statistics, members: Members | None, before: Summary | None, after: int | None
     ) -> Summarising | None:
         """As the summary that is there was made, or by a new plan; None where the budget has no room for any."""
         if before is not None:
@@ -54,6 +55,10 @@ class Summarising:
         if more < _MANY_MORE or layout.kept >= 1.0 or layout.bins != self.how.layout.bins or not size:
             return None
         return replace(self, how=replace(self.how, layout=replace(layout, kept=min(layout.kept * more, 1.0))))
+
+    def settled(self, sums: FineSums | None) -> Summarising:
+        """With statistics as all rows have them; an error where files had told others."""
+        return replace(self, found=self.found.settled(sums, self.adding.observed.features))
 
     def again(self, before: Summary, after: int) -> Summarising:
         """The same batch in the layout of another summary, and to join its strata."""
@@ -80,9 +85,11 @@ def _added(before: Summary, new: Summary, sums: FineSums | None) -> Summary:
 
 def add_summary(made: Summarising, rejected: int) -> tuple[Report, tuple[Written, ...]]:
     """Make the summary of one batch, add it to what is there, and commit the sum; also the files that are committed."""
-    adding, outcome = made.adding, made.found.outcome
+    adding = made.adding
     spec, store = adding.spec, adding.store
     new, sums = made.summary()
+    made = made.settled(sums)
+    outcome = made.found.outcome
     if store.state() is None and (finer := made.finer(new)) is not None:
         made = finer
         new, sums = made.summary()
