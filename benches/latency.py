@@ -211,7 +211,11 @@ def main() -> int:
             own, texts = Path(folder, "sketch"), Path(folder, "questions.json")
             texts.write_text(json.dumps([each.text for each in questions[:MEMORY_QUESTIONS]]), encoding="utf-8")
             if options.only in (None, "memory"):
-                syn.open(own).query(questions[0].text)  # machine code is made once, and kept
+                for text in (
+                    questions[0].text,
+                    f"SELECT COUNT(*), MEAN({CASE.features[0]}) WHERE {CASE.features[0]} > 0",
+                ):
+                    syn.open(own).query(text)  # machine code is made once, and kept
                 allowed = 3 * truth.budget + SLACK_BYTES
                 figures["resident_bytes"] = in_a_fresh_process("--memory-of", own, texts) | {"allowed": allowed}
             if options.only in (None, "first"):
