@@ -202,6 +202,34 @@ def test_a_forecast_is_as_likely_exceeded_as_not_where_most_days_are_dry() -> No
     assert abs(daily(wet[:560], 30).values.mean() - median) < 0.3 * median < abs(np.mean(wet) - median)
 
 
+def showers(random: np.random.Generator, dry: float, size: int = 600) -> np.ndarray:
+    """Rain on one day after the other or on none: wet days follow wet ones."""
+    wet, chances = np.zeros(size, dtype=bool), random.random(size)
+    for day in range(1, size):
+        wet[day] = chances[day] < (0.6 if wet[day - 1] else 0.4 * (1 - dry) / dry)
+    return np.where(wet, random.exponential(4, size), 0.0)
+
+
+@pytest.mark.parametrize("residue", [0.0, 1e-17, 1e-7])
+def test_what_comes_most_days_is_forecast_exactly(residue: float) -> None:
+    for seed in range(10):
+        rain = showers(np.random.default_rng(seed), 0.8) + residue
+        rain[-14:] = residue
+        assert daily(rain, 30).values.tolist() == [0.0] * 30
+
+
+def test_a_chance_of_dry_days_is_as_large_as_their_share_and_larger_after_dry_ones() -> None:
+    after_dry, after_wet = [], []
+    for seed in range(20):
+        rain = showers(np.random.default_rng(seed), 0.7)
+        wet = np.flatnonzero(rain > 0)
+        for end, found in ((wet[-1] + 1, after_wet), (np.flatnonzero(rain == 0)[-1] + 1, after_dry)):
+            found.append(daily(rain[:end], 30).chances)
+    np.testing.assert_allclose(np.mean(after_dry, axis=0)[10:], 0.7, atol=0.1)
+    assert np.mean(after_dry, axis=0)[0] > np.mean(after_wet, axis=0)[0] + 0.1
+    assert (daily(showers(np.random.default_rng(1), 0.7) + 1, 30).chances == 0).all()
+
+
 def test_the_order_in_which_buckets_are_given_does_not_matter() -> None:
     series, order = weeks(100, np.random.default_rng(9)), np.random.default_rng(9).permutation(100)
     shuffled = forecast(order * DAY_US, series[order], np.ones(100), 7, DAY)
@@ -318,6 +346,27 @@ def test_errors_of_the_values_widen_intervals() -> None:
     assert ((high - low) < 2 * 1.97 * 2.5).all()
 
 
+@pytest.mark.parametrize("dry", [0.6, 0.8])
+def test_intervals_of_what_cannot_be_less_hold_no_more_than_they_say(dry: float) -> None:
+    inside = []
+    for seed in range(150):
+        rain = showers(np.random.default_rng(seed), dry)
+        low, high = daily(rain[:-14], 14).interval(0.9)
+        assert (low == 0).all()
+        inside.append(rain[-14:] <= high)
+    assert 0.85 <= np.mean(inside) <= 0.92  # 0.94 where as much is left for what lies below
+
+
+def test_a_higher_level_is_wider_and_values_lie_inside_where_many_days_are_dry() -> None:
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        alike = np.where(random.random(600) < 0.35, 0.0, random.normal(10, 0.5, 600))  # the median is above the mean
+        for found in (daily(showers(random, 0.5), 30), daily(alike, 30)):
+            intervals = [found.interval(level) for level in (0.4, 0.9, 0.95)]
+            assert all((low <= found.values).all() and (found.values <= high).all() for low, high in intervals)
+            assert (intervals[1][1] <= intervals[2][1]).all()
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0, 90.0, -0.5])
 def test_a_level_is_a_share(level: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
@@ -354,6 +403,14 @@ def test_dry_days_stay_dry_when_their_month_is_to_come_down() -> None:
     np.testing.assert_allclose(means, [0.2, 50.0, 0.0], atol=1e-12)
     assert (shifted[:30] == 0).tolist() == (rain[:30] <= 0).tolist()
     assert shifted.min() == 0
+
+
+def test_dry_days_stay_dry_when_their_month_is_to_go_up() -> None:
+    rain = np.array([0.0, 0.0, 1e-9, 4.0, 0.0, 2.0, 0.0, 0.0, 0.0])
+    counts, spans = np.array([24, 24, 24, 12, 24, 24, 24, 24, 24]), np.repeat((0, 1, 2), 3)
+    raised = levelled(rain, counts, spans, [0.5, 2.5, 1e-7])
+    assert raised[3:].tolist() == [5.5, 0.0, 3.5, 0.0, 0.0, 0.0]
+    assert raised[:3].tolist() == [0.5] * 3  # a month that rained, and no day that did
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ there, k buckets ahead, are the errors to expect: conformal prediction, as far a
 are measured in units of how much anomalies spread at that time of the year, and grow with what is expected as they did
 before: of dust, a high forecast is off by more than a low one.
 
+Dry days have exactly the least value that there can be. How often that came after such expectations tells its chance:
+from a half on it is the forecast. An interval that begins there leaves out nothing below, and so all of it above.
+
 benches/forecast.py measures it, and tells what else was tried.
 """
 
@@ -21,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -77,23 +80,27 @@ class Forecast:
     expected: Floats  #: (times, buckets ahead): the values that had been forecast then
     spreads: Floats
     least: float  #: below which no value is expected
+    chances: Floats  #: that it is exactly this
     unsure: float  #: the usual standard error of the values of the series themselves
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Lows and highs that hold each value with that chance, as far as the future is like the past.
 
-        Cost: a sort of about half of the errors for each bucket ahead.
+        As many values lie below as above, but where the low is the least that there can be: none do. There the high is
+        the quantile at `level`. Cost: a sort of about half of the errors for each bucket ahead.
         """
         if not 0 < level < 1:
             raise ValueError(f"the level of an interval lies between 0 and 1, as 0.9 does, not {level}")
-        shares = ((1 - level) / 2, (1 + level) / 2)
+        shares = ((1 - level) / 2, level, (1 + level) / 2)
         found = [_off(self.errors, self.expected, self.means, ahead, shares) for ahead in range(self.means.size)]
         wider = np.array([widened for _, widened in found])
-        below, above = np.array([off for off, _ in found]).T
+        below, above_all, above = np.array([off for off, _ in found]).T
         beside = NormalDist().inv_cdf((1 + level) / 2) * self.unsure
         low = self.means - np.hypot(np.minimum(below * wider, 0.0) * self.spreads, beside)
+        at_least = (low <= self.least) | (self.chances >= shares[0])
+        above = np.where(at_least, above_all, above)
         high = self.means + np.hypot(np.maximum(above * wider, 0.0) * self.spreads, beside)
-        return np.maximum(low, self.least), np.maximum(high, self.least)
+        return np.where(at_least, self.least, low), np.maximum(high, self.values)
 
 
 def forecast(
@@ -131,7 +138,9 @@ def forecast(
     if known.min() == known.max():
         said = (f"every value so far is {known[0]:g}, and so is the forecast: nothing tells how it may change",)
         nothing, same = np.zeros((1, horizon)), np.full((1, horizon), known[0])
-        return Forecast(starts, same[0], same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, unsure)
+        return Forecast(
+            starts, same[0], same[0], Fit(1.0, 0.0), said, nothing, same, nothing[0], -np.inf, nothing[0], unsure
+        )
     calendar = Calendar.of(bucket)
     tame, fenced = fenced_in(series)
     known_so_far = _Known(times, tame, weights, calendar, beside)
@@ -144,9 +153,11 @@ def forecast(
     past = np.maximum(np.tensordot(shares, rehearsal.views, 1), least)
     off = (rehearsal.came - past) / rehearsal.spreads
     middle = np.array([_off(off, past, means, bucket_ahead, (0.5,))[0][0] for bucket_ahead in range(horizon)])
+    it_came = rehearsal.came <= least + _ROUNDING * float(known.max())
+    chances = np.array([_chance(it_came, off, past, means, bucket_ahead) for bucket_ahead in range(horizon)])
     return Forecast(
         starts,
-        np.maximum(means + middle * spreads, least),
+        np.where(chances >= 0.5, least, np.maximum(means + middle * spreads, least)),
         means,
         rehearsal.fit(past, np.maximum(past + middle * rehearsal.spreads, least)),
         _sentences(regular, fenced, times.size - known.size),
@@ -154,6 +165,7 @@ def forecast(
         past,
         spreads,
         least,
+        chances,
         unsure,
     )
 
@@ -162,28 +174,35 @@ def levelled(values: ArrayLike, counts: ArrayLike, spans: ArrayLike, means: Arra
     """Values shifted so that together they have the means that are known of longer spans.
 
     A sketch tells a month better than its days, whose estimates lean towards the usual: without this, seasons are too
-    flat. Where no value is below 0, those of a span that is too high are scaled instead, and stay so: dry days are not
-    less than dry. `spans` number the `means`. A span without values or mean stays as it is. Cost: a few passes.
+    flat. Where no value is below 0, dry days stay dry: values of a span that is too high are scaled instead, and of one
+    that is too low those above 0 are shifted, if there are any. `spans` number the `means`. A span without values or
+    mean stays as it is. Cost: a few passes.
 
     >>> levelled([1.0, 3.0, 5.0], [1, 1, 2], [0, 0, 1], [4.0, np.nan])
     array([3., 5., 5.])
     >>> levelled([0.0, 4.0, 5.0], [1, 1, 2], [0, 0, 1], [1.0, 6.0])
     array([0., 2., 6.])
+    >>> levelled([0.0, 4.0, 5.0], [1, 1, 2], [0, 0, 1], [3.0, 6.0])
+    array([0., 6., 6.])
     """
     given, numbers = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     within, wanted = np.asarray(spans, dtype=np.int64), np.asarray(means, dtype=np.float64)
     there = np.isfinite(given) & (numbers > 0)
-    never = there.any() and given[there].min() >= -_ROUNDING * given[there].max()
+    rounding = _ROUNDING * float(given[there].max()) if there.any() else 0.0
+    never = there.any() and given[there].min() >= -rounding
     if never:
-        given, wanted = np.maximum(given, 0.0), np.maximum(wanted, 0.0)
+        given, wanted = (np.where(each <= rounding, 0.0, each) for each in (given, wanted))
     sums = np.bincount(within[there], (given * numbers)[there], minlength=wanted.size)
     weights = np.bincount(within[there], numbers[there], minlength=wanted.size)
     known = (weights > 0) & np.isfinite(wanted)
     means_now = sums / np.where(known, weights, 1.0)
     scaled = known & never & (means_now > wanted)
     factors = np.where(scaled, wanted / np.where(scaled, means_now, 1.0), 1.0)
-    shifts = np.where(known & ~scaled, wanted - means_now, 0.0)
-    return np.asarray(given * factors[within] + shifts[within], dtype=np.float64)
+    wet = np.bincount(within[there], (numbers * (given > 0))[there], minlength=wanted.size)
+    bearing = np.where(wet > 0, wet, weights) if never else weights
+    shifts = np.where(known & ~scaled, (wanted - means_now) * weights / np.where(known, bearing, 1.0), 0.0)
+    dry = never & (given == 0) & (wet > 0)[within]
+    return np.asarray(given * factors[within] + np.where(dry, 0.0, shifts[within]), dtype=np.float64)
 
 
 def _refuse(known: int, spanned: int, horizon: int, bucket: Bucket) -> None:
@@ -382,16 +401,11 @@ def _off(
     Errors of nearly the same number of buckets ahead are pooled. Those of forecasts that overlap tell much the same, so
     that few of them are few indeed: also, by how much an interval is to be widened for that.
     """
-    pooled = slice(max(ahead - ahead // 4, 0), ahead + ahead // 4 + 1)
-    near, before = errors[:, pooled], expected[:, pooled]
-    step = near.size // _ENOUGH | 1  # odd, which meets every hour of the day
-    near, before = near[::step], before[::step]
-    there = np.isfinite(near)
-    known = near[there]
-    apart = max(np.isfinite(errors[:, ahead]).sum() / (ahead + 1), 1.0)
+    near, there = _pooled(errors, ahead)
+    known, apart = near[there], _apart(errors, ahead)
     size = 1.0
     if known.size >= _FEW:
-        sizes, size = _sizes(known, before[there], float(means[ahead]), float(apart))
+        sizes, size = _sizes(known, _pooled(expected, ahead)[0][there], float(means[ahead]), apart)
         known = known / sizes
     elif known.size == 0:  # a series so short that nothing came that far ahead: take all, and be cautious
         known = errors[np.isfinite(errors)]
@@ -400,15 +414,52 @@ def _off(
     return np.quantile(known, shares, method="weibull") * size, 1 + _CAUTION / apart
 
 
-def _sizes(errors: Floats, expected: Floats, value: float, apart: float) -> tuple[Floats, float]:
-    """How large errors were by what was expected, beside the usual size, and how large that of `value` should be.
+def _chance(it_came: NDArray[np.bool_], errors: Floats, expected: Floats, means: Floats, ahead: int) -> float:
+    """The chance of the least value so many buckets ahead: a line through how often it came by what was expected.
 
-    A line through the sizes, as steep as `apart` errors make likely.
+    By its rank, not its level: a forecast far above all others says little more than one above most.
     """
-    usual, deviation = float(np.abs(errors).mean()), float(expected.std())
-    if usual == 0 or deviation == 0:
+    _, there = _pooled(errors, ahead)
+    came, before = (_pooled(each, ahead)[0][there] for each in (it_came, expected))
+    if came.size < _FEW or not came.any():
+        return 0.0
+    often, order = came.astype(np.float64), np.sort(before)
+    every = np.append(before, means[ahead])
+    ranks = (np.searchsorted(order, every, "left") + np.searchsorted(order, every, "right")) / 2
+    slope, _, here = _line(often, ranks[:-1], float(ranks[-1]), _apart(errors, ahead))
+    return min(max(float(often.mean()) + slope * here, 0.0), 1.0)
+
+
+def _sizes(errors: Floats, expected: Floats, value: float, apart: float) -> tuple[Floats, float]:
+    """How large errors were by what was expected, beside the usual size, and how large that of `value` should be."""
+    usual = float(np.abs(errors).mean())
+    if usual == 0:
         return np.ones(errors.size), 1.0
-    levels = (expected - expected.mean()) / deviation
-    slope = float(levels @ np.abs(errors)) / (errors.size * usual) * apart / (apart + _HARDLY)
-    here = min(max((value - float(expected.mean())) / deviation, float(levels.min())), float(levels.max()))
+    slope, levels, here = _line(np.abs(errors) / usual, expected, value, apart)
     return np.maximum(1 + slope * levels, _SHARPEST), max(1 + slope * here, _SHARPEST)
+
+
+def _line(numbers: Floats, expected: Floats, value: float, apart: float) -> tuple[float, Floats, float]:
+    """How numbers grow with what was expected, as steeply as so many of them that lie `apart` make likely.
+
+    Also the levels of what was expected, in deviations from its mean, and that of `value`, no further out than these.
+    """
+    deviation = float(expected.std())
+    if deviation == 0:
+        return 0.0, np.zeros(numbers.size), 0.0
+    levels = (expected - expected.mean()) / deviation
+    slope = float(levels @ numbers) / numbers.size * apart / (apart + _HARDLY)
+    here = min(max((value - float(expected.mean())) / deviation, float(levels.min())), float(levels.max()))
+    return slope, levels, here
+
+
+def _pooled(numbers: NDArray[Any], ahead: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Numbers of nearly so many buckets ahead, so many of the times as are enough, and which of them are known."""
+    near = numbers[:, max(ahead - ahead // 4, 0) : ahead + ahead // 4 + 1]
+    near = near[:: near.size // _ENOUGH | 1]  # odd, which meets every hour of the day
+    return near, np.isfinite(near)
+
+
+def _apart(errors: Floats, ahead: int) -> float:
+    """How many earlier errors so many buckets ahead do not overlap."""
+    return max(float(np.isfinite(errors[:, ahead]).sum()) / (ahead + 1), 1.0)
