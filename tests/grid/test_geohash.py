@@ -282,3 +282,8 @@ def test_positions_lie_within_cells_as_their_own_cells_tell():
         for texts in (own[-1:], own[:1], own[2_000:2_004], own[:12], own[-12:]):
             found = geohash.within([str(text) for text in texts], latitude, longitude)
             np.testing.assert_array_equal(found, np.isin(own, texts))
+
+
+@given(st.text(geohash.ALPHABET, min_size=1, max_size=12))
+def test_the_box_of_a_single_cell_is_that_of_an_array_of_them(text: str) -> None:
+    assert geohash._box(text) == tuple(float(edge) for edge in geohash.decode(*geohash.parse(text)))
