@@ -73,7 +73,7 @@ def dealt(found: Sequence[Group], at_once: int) -> tuple[tuple[Group, ...], ...]
     """Row groups as tasks of about as many rows, neighbours together: as many as run at once, or more of many rows.
 
     >>> [len(task) for task in dealt([Group("a", at, 100) for at in range(5)], 2)]
-    [3, 2]
+    [2, 3]
     """
     rows = np.array([group.rows for group in found], np.int64)
     total = int(rows.sum())
