@@ -34,6 +34,9 @@ PLAIN = (
     "SELECT PREDICT(rh, temp_c = 20, wind_ms = -3.5), OUTLIERS(rh, 3) WHERE gust > 1",
     "SELECT CELL(3) AS cell, COUNT(*) AS n GROUP BY cell ORDER BY n DESC, CELL(3) LIMIT 5",
     "SELECT BUCKET('1d'), MEAN(rh) GROUP BY BUCKET('1d')\nORDER BY MEAN(rh) asc LIMIT 12",
+    "SELECT MEAN(temp), CORRELATION(percent, temp) AS index, PREDICT(index, temp = 3), PROBABILITY(percent > 5 AND NOT "
+    "temp < 3) WHERE temp > 5 AND NOT index < 3 AND (percent IS NULL OR temp BETWEEN 2 AND 3 OR index IN (1, 2))",
+    "SELECT MEAN(rh) AS temp ORDER BY temp",
     "SELECT MIN ( rh ) WHERE ((rh = 0)) AND NOT NOT rh != -0.0",
 )
 VALUES = {"temp_c": np.array([-3.5, 0.0, 21.25]), "rh": np.array([0.0, 55.5, 100.0])}
@@ -108,7 +111,7 @@ def test_of_random_questions_without_arithmetic_many_are_read_quickly() -> None:
         "SELECT MEAN(rh) / 2",
         "SELECT MEAN(rh) WHERE rh > MEAN(rh)",
         "SELECT MEAN(rh) ORDER BY MEAN(rh) NULLS FIRST",
-        "SELECT MEAN(rh) ORDER BY temp",
+        "SELECT MEAN(rh) ORDER BY left",
         "SELECT MEAN(rh) LIMIT 1.5",
         "SELECT PREDICT(rh, rh = 5)",
         "SELECT PREDICT(rh)",

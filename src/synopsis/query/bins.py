@@ -17,7 +17,7 @@ import numpy as np
 from synopsis.query.covers import Slots
 from synopsis.query.predicates import EVERYWHERE, Ranges
 from synopsis.sketch.compiled import Later
-from synopsis.sketch.mass import MassAxis
+from synopsis.sketch.mass import NEAR, MassAxis
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Strata
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from synopsis.query import influences, mixtures, slices
 else:
     slices, influences, mixtures = (Later(f"synopsis.query.{name}") for name in ("slices", "influences", "mixtures"))
-
-#: A number this close to a grid value, in steps, is that value.
-NEAR = 1e-3
 
 _SINGLE = struct.Struct("f")
 
@@ -118,8 +115,8 @@ def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
     if not step:
         ends = ((_left_out(low), _left_out(-high)) for low, high in ranges)
         found = [
-            (axis.below(low, included=is_beyond), axis.below(-high, included=not is_before))
-            for (low, is_beyond), (high, is_before) in ends
+            (axis.below(low, included=after), axis.below(-high, included=not before))
+            for (low, after), (high, before) in ends
         ]
     else:
         steps = ((_lowest_step(low, step) - 0.5, _highest_step(high, step) + 0.5) for low, high in ranges)
@@ -133,7 +130,7 @@ def on_axis(axis: MassAxis, ranges: Ranges) -> Floats:
 def cuts_of(axis: MassAxis, ranges: Ranges) -> tuple[tuple[float, float, float], ...]:
     """Every fine bin that an end of the ranges cuts: where it begins and ends, and how much of it is left open."""
     mass, found = axis.mass.data, []  # numbers of Python, one by one
-    for end in set(on_axis(axis, ranges).ravel().tolist()):
+    for end in dict.fromkeys(on_axis(axis, ranges).ravel().tolist()):
         code = bisect_right(mass, end) - 1
         if 0 <= code < len(mass) - 1 and mass[code] < end:
             begin, after = mass[code], mass[code + 1]
@@ -188,7 +185,7 @@ def _lowest_step(low: float, step: float) -> float:
     nearest = round(steps)
     if abs(steps - nearest) > NEAR:
         return math.ceil(steps)
-    return nearest + _is_beyond(low)
+    return nearest + is_beyond(low)
 
 
 def _highest_step(high: float, step: float) -> float:
@@ -198,10 +195,11 @@ def _highest_step(high: float, step: float) -> float:
 
 def _left_out(low: float) -> tuple[float, bool]:
     """The number that a range is meant to begin at, and whether it is left out."""
-    return (math.nextafter(low, -math.inf), True) if _is_beyond(low) else (low, False)
+    return (math.nextafter(low, -math.inf), True) if is_beyond(low) else (low, False)
 
 
-def _is_beyond(low: float) -> bool:
+@lru_cache(maxsize=_REMEMBERED)
+def is_beyond(low: float) -> bool:
     """Whether a range that begins here is meant to leave out the number below: v > a begins at the next one after a."""
     return _plainer(math.nextafter(low, -math.inf), low)
 

@@ -109,18 +109,24 @@ _FUNCTIONS: Final = {
     if 0 not in FUNCTIONS[function] and function != "predict"
 } | {"COUNT": "count"}
 
+#: Words that features are called by, though sqlglot has meanings for them elsewhere.
+_NAMES: Final = frozenset({"INDEX", "PERCENT", "TEMP"})
+
 #: Words that are no names unless they are quoted: sqlglot has meanings of its own for them.
-_WORDS: Final = frozenset(
-    word
-    for words in (
-        *Dialect.get_or_raise(None).tokenizer_class.KEYWORDS,
-        "IF",
-        "CONNECT_BY_ROOT",
-        "PRIOR",
-        "TIME",
-        "LOCATION",
+WORDS: Final = (
+    frozenset(
+        word
+        for words in (
+            *Dialect.get_or_raise(None).tokenizer_class.KEYWORDS,
+            "IF",
+            "CONNECT_BY_ROOT",
+            "PRIOR",
+            "TIME",
+            "LOCATION",
+        )
+        for word in words.upper().split()
     )
-    for word in words.upper().split()
+    - _NAMES
 )
 
 
@@ -411,6 +417,14 @@ class _Plain:
         return Near(latitude, longitude, km, place=place)
 
 
+def column_of(written: str) -> Item | None:
+    """A column, named as it is written, if it is plain; its places are those of a text that begins with it."""
+    try:
+        return _column(written, 1, 1) if _FUNCTION.fullmatch(written) else None
+    except (_NotPlain, ValueError):
+        return None
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _columns(written: str, start: int) -> tuple[Item, ...] | None:
     """Columns that begin there on the first line, the same tuple for the same words; None where they are not plain."""
@@ -481,7 +495,7 @@ def _argument(word: str, at: int, written: str, place: Place) -> Name:
 
 
 def _named(word: str) -> str:
-    if word.upper() in _WORDS:
+    if word.upper() in WORDS:
         raise _NotPlain
     return word
 

@@ -3,14 +3,14 @@
 Most questions ask for statistics of one feature, perhaps its correlation with another, of all rows of one part of space
 and time. What `paths`, `pieces` and `telling` do for groups and parts of any kind, step by step, comes down to one call
 of machine code for these (`followed`). A **route** holds what hangs on the question alone, so that a question that
-comes again costs this call and little more. It puts together what the others call one by one, so answers are the same,
-bit by bit; whatever is not so plain, or has no path that tells, is left to them.
+comes again costs this call and little more. Most routes are found at a `glance`, others from the tree of the question.
+It puts together what the others call one by one, so answers are the same, bit by bit; whatever is not so plain, or has
+no path that tells, is left to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -18,17 +18,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from synopsis.core.errors import NotKept
+from synopsis.core.errors import NotKept, SynopsisError
 from synopsis.core.hashing import Itself
 from synopsis.query.answer import Answer
-from synopsis.query.binding import Plan, Statistic, bind
+from synopsis.query.binding import Statistic, bind
+from synopsis.query.bins import is_beyond
 from synopsis.query.finish import Found
+from synopsis.query.glance import Held, Seen, named, seen
 from synopsis.query.histograms import fine_bins
 from synopsis.query.meetings import FEW, sharpened
 from synopsis.query.opened import Places, days_of, held, places_of
 from synopsis.query.pieces import nothing
-from synopsis.query.predicates import EVERYTHING, positive
+from synopsis.query.predicates import positive
 from synopsis.query.programs import demands_of
+from synopsis.query.quick import column_of
 from synopsis.query.regions import Region
 from synopsis.query.relation import Relation
 from synopsis.query.sampled import effects_of
@@ -46,9 +49,9 @@ from synopsis.sketch.strata import EVER
 from synopsis.sketch.summary import Summary
 
 if TYPE_CHECKING:
-    from synopsis.query import followed, told
+    from synopsis.query import followed, leaves, told
 else:
-    followed, told = (Later(f"synopsis.query.{name}") for name in ("followed", "told"))
+    followed, leaves, told = (Later(f"synopsis.query.{name}") for name in ("followed", "leaves", "told"))
 
 #: Routes that are remembered of a sketch, a few kilobytes each.
 _REMEMBERED: Final = 512
@@ -64,8 +67,7 @@ class Route(NamedTuple):
     days: tuple[int, int]  #: the first and the last with an instant in scope
     span_us: tuple[int, int]
     given: tuple[tuple[Any, ...], ...]  #: what `followed` takes of the question, from what is asked to the fine bins
-    asked: Plan  #: what the columns ask for, of no part yet
-    part: Part
+    text: str
     layout: Layout
     unmet: bool  #: whether meetings may know better how many rows there are
     in_scope_only: bool  #: whether no path tells anything but those in scope
@@ -94,22 +96,89 @@ def _routes(summary: Summary, layout: Layout, whole: bool) -> Callable[[str], Ro
     """Who finds routes in a sketch, and remembers them; a part of one that is under a condition has none."""
     plain = whole and not summary.layout.moving and layout.timezone == "UTC"
     ground = Ground.of(summary) if plain else None
+    features = named(layout.features)
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def statistic(column: str) -> Statistic | None:
+        """What a column asks for, where it is a statistic; who knows nothing of it leaves it to be refused."""
+        item = column_of(column)
+        try:
+            source = None if item is None else bind(Question((item,)), layout).columns[0][1]
+        except SynopsisError:
+            return None
+        return source if isinstance(source, Statistic) and source.only is None else None
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def heading(columns: tuple[str, ...]) -> Heading | None:
+        asked = [each for column in columns if (each := statistic(column)) is not None]
+        return None if len(asked) < len(columns) else Heading.of(columns, asked)
 
     @lru_cache(maxsize=_REMEMBERED)
     def route(text: str) -> Route | None:
-        asked = question_of(text) if ground is not None else None
-        if not isinstance(asked, Question) or asked.groups or asked.order or asked.having is not None:
+        if ground is None:
             return None
-        if asked.sketch is not None or asked.limit is not None or ground is None:
-            return None
-        heading = _heading(Itself(asked.items), layout)
-        try:
-            part = None if heading is None else _only_part(asked.scope, layout)
-        except NotKept:  # a threshold, which is asked for by itself
-            return None
-        return None if heading is None or part is None else route_of(heading, part, ground, summary, layout)
+        glanced = seen(text, features)
+        own = None if glanced is None else heading(glanced.columns)
+        if glanced is not None and own is not None:
+            return _glanced(own, glanced, text, ground, summary, layout)
+        return _found(text, ground, summary, layout)
 
     return route
+
+
+def _glanced(heading: Heading, seen: Seen, text: str, ground: Ground, summary: Summary, layout: Layout) -> Route:
+    """The route of a question that a glance took in. Cost: in proportion to its conditions."""
+    feature, other = heading.topic.feature, heading.topic.other
+    asked: tuple[Any, ...] = (*_laid_open(seen.leaves), feature, other, *ground.axes)
+    clause, demands = leaves.laid_out(*asked)
+    kind = (told.ANYTHING, told.LEAF)[len(seen.leaves)] if len(seen.leaves) < 2 else told.OTHER
+    where = (ground.places, seen.prefixes, seen.shapes)
+    named_features = {each[0] for each in seen.leaves}
+    given = (where, (seen.begin, seen.end), named_features, (kind, *clause), demands)
+    return _route(heading, *given, text, ground, summary, layout)
+
+
+def _laid_open(leaves: tuple[Held, ...]) -> tuple[Any, ...]:
+    """Leaves as machine code takes them."""
+    features, nulls, offset = list[int](), list[bool](), [0]
+    ranges, beyond = list[tuple[float, float]](), list[tuple[bool, bool]]()
+    for feature, own, may_be_absent in leaves:
+        features.append(feature)
+        nulls.append(may_be_absent)
+        ranges += own
+        beyond += [(is_beyond(low), is_beyond(-high)) for low, high in own]
+        offset.append(len(ranges))
+    return (
+        np.array(features, np.int64),
+        np.array(nulls, np.bool_),
+        np.array(offset, np.int64),
+        np.array(ranges, np.float64).reshape(-1, 2),
+        np.array(beyond, np.bool_).reshape(-1, 2),
+    )
+
+
+def _found(text: str, ground: Ground, summary: Summary, layout: Layout) -> Route | None:
+    """The route of a question, from its tree."""
+    asked = question_of(text)
+    if not isinstance(asked, Question) or asked.groups or asked.order or asked.having is not None:
+        return None
+    if asked.sketch is not None or asked.limit is not None:
+        return None
+    heading = _heading(Itself(asked.items), layout)
+    try:
+        part = None if heading is None else _only_part(asked.scope, layout)
+    except NotKept:  # a threshold, which is asked for by itself
+        return None
+    if heading is None or part is None:
+        return None
+    begin, end, clause = part.scope.from_us, part.scope.until_us, positive(part.condition)
+    if begin is not None and end is not None and begin >= end:
+        return None
+    known = clause_of(ground.same, clause, heading.topic.feature, heading.topic.other)
+    demands = tuple(demands_of(clause, heading.topic.feature))
+    where = (ground.places, part.scope.prefixes, part.scope.shapes)
+    given = (where, (begin, end), part.features, known, demands)
+    return _route(heading, *given, text, ground, summary, layout)
 
 
 def _only_part(scope: Condition, layout: Layout) -> Part | None:
@@ -124,7 +193,22 @@ class Heading(NamedTuple):
 
     columns: tuple[tuple[str, int, bool], ...]
     topic: Topic
-    asked: Plan  #: of no part yet
+
+    @classmethod
+    def of(cls, names: Iterable[str], asked: Sequence[Statistic]) -> Heading | None:
+        """That of columns by name, where machine code tells them all at once."""
+        statistics = tuple(dict.fromkeys(asked))
+        topic = topic_of(statistics)
+        if topic is None or len(topic.statistics) != len(statistics):
+            return None
+        position = {each: at for at, each in enumerate(topic.statistics)}
+        named = zip(names, asked, strict=True)
+        return cls(tuple((name, position[each], each.function == "count") for name, each in named), topic)
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """All that statistics are of."""
+        return (self.topic.feature,) if self.topic.other < 0 else (self.topic.feature, self.topic.other)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -132,11 +216,9 @@ def _heading(items: Itself[tuple[Item, ...]], layout: Layout) -> Heading | None:
     """What these columns ask for, where machine code tells it all at once."""
     asked = bind(Question(items.value), layout)
     columns = [(name, source) for name, source in asked.columns if isinstance(source, Statistic) and not source.only]
-    topic = topic_of(asked.statistics)
-    if len(columns) < len(asked.columns) or topic is None or len(topic.statistics) != len(asked.statistics):
+    if len(columns) < len(asked.columns) or not columns:
         return None
-    position = {each: at for at, each in enumerate(topic.statistics)}
-    return Heading(tuple((name, position[each], each.function == "count") for name, each in columns), topic, asked)
+    return Heading.of(*zip(*columns, strict=True))
 
 
 class Ground(NamedTuple):
@@ -149,6 +231,7 @@ class Ground(NamedTuple):
     rhythm: tuple[Any, ...]
     plain_levels: tuple[Any, ...]  #: where stretches tell nothing
     levels: tuple[Any, ...]
+    widened: frozenset[int]  #: features of which paths are no ground for intervals at 95%
 
     @classmethod
     def of(cls, summary: Summary) -> Ground:
@@ -162,43 +245,50 @@ class Ground(NamedTuple):
             (summary.layout.even, summary.layout.pace),
             (*levels_of(same, None), effects),
             (*levels_of(same, summary.layout.stretching), effects),
+            frozenset(filter(summary.scales.is_widened, range(len(summary.scales.quantizers)))),
         )
 
 
-def route_of(heading: Heading, part: Part, ground: Ground, summary: Summary, layout: Layout) -> Route | None:
-    """The route to what is asked of one part of space and time. Cost: in proportion to its conditions."""
-    topic, begin, end = heading.topic, part.scope.from_us, part.scope.until_us
-    if begin is not None and end is not None and begin >= end:
-        return None
+def _route(
+    heading: Heading,
+    where: tuple[Places, tuple[str, ...] | None, tuple[Region, ...]],
+    span: tuple[int | None, int | None],
+    named: Iterable[int],
+    clause: tuple[Any, ...],
+    demands: tuple[Any, ...],
+    text: str,
+    ground: Ground,
+    summary: Summary,
+    layout: Layout,
+) -> Route:
+    """The route to what is asked of one part of space and time, under a condition on the named features."""
+    topic, (begin, end) = heading.topic, span
     # Stretches tell nothing of rows that fulfil a condition.
-    is_free = part.condition == EVERYTHING
+    is_free = clause[0] == told.ANYTHING
     stretching = summary.layout.stretching if is_free else None
-    features, clause = sorted(part.features | heading.asked.features), positive(part.condition)
+    features = sorted({*named, *heading.features})
     of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
     wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
-    known = clause_of(ground.same, clause, topic.feature, topic.other)
-    # Of features that are widened paths are no ground for intervals at 95%.
-    likely = not any(summary.scales.is_widened(feature) for feature in wanted.features)
+    likely = ground.widened.isdisjoint(features)
     return Route(
         heading.columns,
         topic,
-        (ground.places, part.scope.prefixes, part.scope.shapes),
+        where,
         wanted,
         days_of(layout, begin, end),
         (-EVER if begin is None else begin, EVER if end is None else end),
         (
-            (topic.wanted, topic.shares, likely, *known, *ground.axes, wanted.positions),
+            (topic.wanted, topic.shares, likely, *clause, *ground.axes, wanted.positions),
             ground.rhythm,
             ground.plain_levels if stretching is None else ground.levels,
-            tuple(demands_of(clause, topic.feature)),
+            demands,
             ground.fine_bins,
         ),
-        heading.asked,
-        part,
+        text,
         layout,
         not is_free,
         # Counts of bins, which tell how lucky paths in scope are, know nothing of several features at once.
-        known[0] == told.OTHER,
+        clause[0] == told.OTHER,
     )
 
 
@@ -229,7 +319,9 @@ def _met(route: Route, summary: Summary, numbers: Floats, promised: NDArray[np.i
     """The answer where meetings may know better how many rows there are."""
     statistics, own = route.topic.statistics, _columns(route.columns, numbers, promised)
     values: dict[Statistic, Values] = {statistics[at]: own[name] for name, at, _ in route.columns}
-    found = sharpened(Found(1, {}, values), replace(route.asked, parts=(route.part,)), summary, route.layout)
+    asked = question_of(route.text)
+    assert isinstance(asked, Question)
+    found = sharpened(Found(1, {}, values), bind(asked, route.layout), summary, route.layout)
     return Answer({name: found.values[statistics[at]] for name, at, _ in route.columns})
 
 

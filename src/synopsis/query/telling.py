@@ -47,8 +47,8 @@ class Topic(NamedTuple):
 
     feature: int
     statistics: tuple[Statistic, ...]
-    positions: tuple[int, ...]  #: where `told` puts each
     other: int  #: the feature that it correlates with; -1 where that is not asked for
+    positions: tuple[int, ...]  #: where `told` puts each
     wanted: Flags
     shares: Floats | None  #: of quantiles; none where a correlation is not asked for either
     settling: Integers  #: statistics x what `settled` has to know
@@ -67,21 +67,36 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
     own = [each for each in own if each.features == (feature,)]
     pair = next((each for each in pairs if feature in each.features), None)
     other = -1 if pair is None else next(each for each in pair.features if each != feature)
-    counts = [each for each in asked if each.is_of_rows]
-    shares = [_share(each) for each in own if _share(each) is not None]
-    functions = {each.function for each in own}
+    statistics = (*own, *(each for each in asked if each.is_of_rows), *(() if pair is None else (pair,)))
+    words = tuple((each.function, each.share, each.rounded) for each in statistics)
+    return Topic(feature, statistics, other, *_told_at_once(words))
+
+
+@lru_cache(maxsize=512)
+def _told_at_once(
+    words: tuple[tuple[str, float | None, bool], ...],
+) -> tuple[tuple[int, ...], Flags, Floats | None, Integers, Floats]:
+    """What hangs on the functions of a topic alone, whatever they are of: the last of its fields."""
+    functions = {function for function, _, _ in words}
+    shares = [_ENDS.get(function, share) for function, share, _ in words]
+    ranks = [each for each in dict.fromkeys(shares) if each is not None]
     wanted = np.zeros(told.QUANTILES, np.bool_)
-    wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = bool(counts), "mean" in functions, "sum" in functions
+    wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = (each in functions for each in ("count", "mean", "sum"))
     wanted[told.VARIANCE] = bool(functions & {"std", "var"})
-    statistics, ranks = (*own, *counts, *(() if pair is None else (pair,))), list(dict.fromkeys(shares))
-    positions = tuple(_position(each, ranks) for each in statistics)
-    shown = np.array(ranks, np.float64) if ranks or pair is not None else None
-    settling = np.array([(at, *_settling(each)) for each, at in zip(statistics, positions, strict=True)], np.int64)
-    shares_of = np.array([np.nan if each.share is None else each.share for each in statistics], np.float64)
-    return Topic(feature, statistics, positions, other, wanted, shown, settling, shares_of)
+    positions = tuple(_position(function, _ENDS.get(function, share), ranks) for function, share, _ in words)
+    shown = np.array(ranks, np.float64) if ranks or "correlation" in functions else None
+    settling = np.array(
+        [
+            (at, *_settling(function, is_rounded))
+            for (function, _, is_rounded), at in zip(words, positions, strict=True)
+        ],
+        np.int64,
+    )
+    shares_of = np.array([np.nan if share is None else share for _, share, _ in words], np.float64)
+    return positions, wanted, shown, settling, shares_of
 
 
-def _settling(asked: Statistic) -> tuple[int, int, int]:
+def _settling(function: str, is_rounded: bool) -> tuple[int, int, int]:
     """Of which kind a statistic is, and which facts bound it from below and above."""
     ends = {
         "sum": (arrangements.SUM, arrangements.SUM),
@@ -89,16 +104,12 @@ def _settling(asked: Statistic) -> tuple[int, int, int]:
         "min": (arrangements.BEST, arrangements.WORST),
         "max": (arrangements.WORST, arrangements.BEST),
     }
-    if asked.function in ends:
-        return settled.BOUNDED, *ends[asked.function]
-    if asked.function == "count":
-        return settled.WHOLE_ROWS if asked.rounded else settled.ROWS, -1, -1
+    if function in ends:
+        return settled.BOUNDED, *ends[function]
+    if function == "count":
+        return settled.WHOLE_ROWS if is_rounded else settled.ROWS, -1, -1
     kinds = {"quantile": settled.QUANTILE, "var": settled.VARIANCE, "std": settled.DEVIATION}
-    return kinds.get(asked.function, settled.GUESSED), -1, -1
-
-
-def _share(asked: Statistic) -> float | None:
-    return _ENDS.get(asked.function, asked.share)
+    return kinds.get(function, settled.GUESSED), -1, -1
 
 
 class _Axes(NamedTuple):
@@ -261,9 +272,9 @@ def _stretches(strata: Strata, feature: int, features: Sequence[int]) -> tuple[A
     return np.ascontiguousarray(facts)[None], offset[None], shift[None], np.array([shift.size])
 
 
-def _position(asked: Statistic, shares: list[float | None]) -> int:
-    if (share := _share(asked)) is not None:
-        return told.QUANTILES + shares.index(share)
+def _position(function: str, share: float | None, ranks: list[float]) -> int:
+    if share is not None:
+        return told.QUANTILES + ranks.index(share)
     positions = {
         "count": told.COUNT,
         "mean": told.MEAN,
@@ -272,7 +283,7 @@ def _position(asked: Statistic, shares: list[float | None]) -> int:
         "std": told.DEVIATION,
         "correlation": told.CORRELATION,
     }
-    return positions[asked.function]
+    return positions[function]
 
 
 def _told(numbers: Floats, likely: bool) -> Told:

@@ -24,10 +24,10 @@ TOTALS = 5
 
 #: Share of a value by which it may differ from what is kept of it, unless it differs in the last digits alone: then it
 #: is meant to differ.
-_SAME, _LAST_DIGITS = 1e-7, 4
+SAME, LAST_DIGITS = 1e-7, 4
 
 #: A number this close to a value of the grid, in steps, is that value: columns may have come as float32.
-_NEAR = 1e-3
+NEAR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class MassAxis:
         if step:  # every value takes the step around it; beside an atom a bin begins at the next value
             atoms = scales.quantizers[feature].atoms
             above, below = (np.isin(np.nextafter(*ends), atoms) for ends in ((low, -np.inf), (high, np.inf)))
-            low = (np.ceil(low / step - _NEAR) - 0.5 + above) * step
-            high = np.maximum((np.floor(high / step + _NEAR) + 0.5 - below) * step, low)
+            low = (np.ceil(low / step - NEAR) - 0.5 + above) * step
+            high = np.maximum((np.floor(high / step + NEAR) + 0.5 - below) * step, low)
         low, high = np.nan_to_num(low), np.nan_to_num(high)  # a feature that nobody has ever sent
         mean, share = scales.means[feature].astype(np.float64), scales.masses[feature].astype(np.float64) + _TRACE
         mean = np.clip(mean, low, high)  # kept as float32, it may have slipped out
@@ -82,14 +82,14 @@ class MassAxis:
     def below(self, value: float, *, included: bool) -> float:
         """The share of all rows whose values are lower than this, or equal where `included`."""
         lows, highs, mass = self.low.data, self.high.data, self.mass.data  # numbers of Python, one by one
-        code, slack = bisect_left(highs, value), _SAME * abs(value)
+        code, slack = bisect_left(highs, value), SAME * abs(value)
         is_between = code == len(lows) or value < lows[code]  # two bins, one of which may be a value
         if is_between and code and lows[code - 1] == highs[code - 1] >= value - slack:
             code -= 1
         code = min(code, len(highs) - 1)
         low, high = lows[code], highs[code]
         if low == high:  # one value, which is kept to so many digits
-            is_near = _LAST_DIGITS * math.ulp(low) < abs(value - low) <= slack
+            is_near = LAST_DIGITS * math.ulp(low) < abs(value - low) <= slack
             part = float(included if is_near or value == low else value > low)
         else:
             part = min(max((value - low) / (high - low), 0.0), 1.0)
