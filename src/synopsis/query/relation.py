@@ -8,15 +8,13 @@ which makes a sketch without a condition on places and times, one that merges wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synopsis.core.errors import BadQuery, NotKept
 from synopsis.query.binding import Plan, bind
-from synopsis.query.opened import Opened
+from synopsis.query.opened import Opened, days_of
 from synopsis.query.runs import picked
 from synopsis.query.scope import select
 from synopsis.query.scoping import feature_of, on_features
@@ -25,7 +23,6 @@ from synopsis.query.tree import EVERYTHING, Aggregate, And, Condition, Item, Que
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.members import Members
 from synopsis.sketch.strands import Strands
-from synopsis.sketch.strata import Strata
 from synopsis.sketch.summary import WHEREABOUTS, Summary
 
 CUTS = (None, "keep", "drop")
@@ -71,7 +68,7 @@ def check_numbers(condition: Condition) -> None:
 
 
 def selected(whole: Relation, asked: Selection, cut: str | None = None) -> Relation:
-    """A part of a relation. Cost: proportional to the strands in scope, or to the blocks that are touched."""
+    """A part of a relation. Cost: proportional to the strands in scope, or to the strata in it."""
     if cut not in CUTS:
         raise BadQuery(f"cut is 'keep' or 'drop', or None, not {cut!r}")
     check_numbers(asked.scope)
@@ -170,27 +167,19 @@ def _of_summary(
     """The strata in scope with some of their features, and whether they lie in it whole."""
     first = len(layout.features)
     columns = (*features, *(range(first, first + WHEREABOUTS) if summary.layout.moving else ()))
-    covered = _covered(summary, layout, plan, columns)
-    is_whole, kept = True, []
-    for strata, share in covered:
-        rows = np.add.reduceat(strata.day_rows, strata.day_offset[:-1])
-        reached = np.add.reduceat(strata.day_rows * (share >= 1.0), strata.day_offset[:-1])
-        touched = np.add.reduceat(strata.day_rows * (share > 0.0), strata.day_offset[:-1]) > 0
-        is_whole &= bool((rows == reached)[touched].all())
-        chosen = rows == reached if cut == "drop" else touched
-        if chosen.any():
-            kept.append(strata.take(chosen))
-    return summary.of_strata(kept, columns), is_whole
-
-
-def _covered(
-    summary: Summary, layout: Layout, plan: Plan, columns: tuple[int, ...]
-) -> Iterator[tuple[Strata, NDArray[np.float64]]]:
-    """The strata of every block, and which share of each day any part of the question asks for."""
     parts = [Opened.around(summary, layout, part.scope) for part in plan.parts]
-    touched = np.logical_or.reduce([part.chosen for part in parts])
-    for block in summary.blocks:
-        if touched[block.place_low : block.place_high + 1].any():
-            strata = summary.opened_block(block, columns)
-            opened = (replace(part, strata=strata, features=columns) for part in parts)
-            yield strata, np.sum([part.covered(part.begin_us, part.end_us).share for part in opened], axis=0)
+    spans = [days_of(layout, part.begin_us, part.end_us) for part in parts]
+    chosen = np.logical_or.reduce([part.chosen for part in parts])
+    strata = summary.opened_within(columns, chosen, min(first for first, _ in spans), max(last for _, last in spans))
+    if strata is None:
+        return summary.of_strata((), columns), True
+    opened = (replace(part, strata=strata, features=columns) for part in parts)
+    share = np.sum([part.covered(part.begin_us, part.end_us).share for part in opened], axis=0)
+    rows, reached, touched = (
+        np.add.reduceat(strata.day_rows * is_meant, strata.day_offset[:-1])
+        for is_meant in (True, share >= 1.0, share > 0.0)
+    )
+    is_whole = rows == reached
+    kept = is_whole if cut == "drop" else touched > 0
+    of_kept = summary.of_strata((strata.take(kept),) if kept.any() else (), columns)
+    return of_kept, bool(is_whole[touched > 0].all())
