@@ -13,7 +13,7 @@ import re
 from typing import Final, NamedTuple
 
 from synopsis.grid import cover, geohash
-from synopsis.query import quick
+from synopsis.query.conditions import WORDS
 from synopsis.query.dates import moment
 from synopsis.query.predicates import EVERYWHERE, Ranges, join, meet, outside
 from synopsis.query.regions import EVERYWHERE as ANYWHERE
@@ -68,7 +68,7 @@ class _TooMuch(Exception):
 
 def named(features: tuple[str, ...]) -> dict[str, int]:
     """Features by name, but for names that have a meaning of their own in SQL."""
-    return {name: at for at, name in enumerate(features) if name.upper() not in quick.WORDS}
+    return {name: at for at, name in enumerate(features) if name.upper() not in WORDS}
 
 
 def seen(text: str, features: dict[str, int]) -> Seen | None:
