@@ -711,6 +711,24 @@ def test_a_budget_too_small_for_anything_is_refused_with_its_bytes(spark: SparkS
     assert not (tmp_path / "w.syn").exists()
 
 
+def test_the_memory_that_a_refusal_names_is_enough_though_strands_would_take_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = stations(2, 40, "2001-01-01", 20)
+    rows = rows.assign(lat=rows.lat * 3 - 130, lon=rows.lon * 8 - 80, ts=over_years(rows.ts))
+    with pytest.raises(BudgetTooSmall, match="the smallest sketch takes") as told:
+        build(rows, tmp_path / "w.syn", spec(4_000))
+    assert not (tmp_path / "w.syn").exists()
+    report = build(rows, tmp_path / "w.syn", spec(told.value.needed_bytes))
+    assert report.kind == "strata"
+    assert 4_000 < report.sketch_bytes <= told.value.needed_bytes
+
+
+def over_years(times: pd.Series) -> pd.Series:
+    """Days become months: as many years of strands as there can be."""
+    return times.min() + (times - times.min()) * 200
+
+
 def test_a_budget_too_small_for_paths_keeps_strands_that_say_so(spark: SparkSession, tmp_path: Path) -> None:
     rows = stations(1, 20, "2024-01-01", 2)
     report = build(rows, tmp_path / "w.syn", spec(3_000))

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from synopsis.core.errors import BudgetTooSmall
 from synopsis.core.report import Report
 from synopsis.core.spec import Spec
 from synopsis.sketch import planner
@@ -30,7 +31,7 @@ from synopsis.spark.batches import Adding, check_spec, repeated
 from synopsis.spark.observations import observations
 from synopsis.spark.sources import Source, located, opened
 from synopsis.spark.stranding import add_strands, planned
-from synopsis.spark.summarising import Summarising, add_summary
+from synopsis.spark.summarising import Summarising, add_summary, least_memory
 from synopsis.store.files import Written, new_attempt
 from synopsis.store.store import State, Store
 
@@ -119,4 +120,10 @@ def _with_statistics(
         return add_summary(made, rejected)
     if found.given is not None:  # nothing has counted the rows
         raise statistics.Mistold
-    return add_strands(adding, state, planned(adding, gathered), gathered)
+    try:
+        layout = planned(adding, gathered)
+    except BudgetTooSmall as short:
+        least = least_memory(adding, found, gathered, short.needed_bytes)
+        what = short.promise if least == short.needed_bytes else "the smallest sketch"
+        raise BudgetTooSmall(what, least, adding.spec.memory) from None
+    return add_strands(adding, state, layout, gathered)

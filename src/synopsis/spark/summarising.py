@@ -20,6 +20,9 @@ from synopsis.store.files import Written, write_file
 #: How often a batch is made again, to join with what another build has added meanwhile; then it may stand beside that.
 _REMADE = TRIES // 2
 
+#: By so much more than the least memory may be named as such.
+_NEARLY = 1.1
+
 #: So many times as many paths are worth building again for, and the share of the budget that is aimed at then.
 _MANY_MORE, _AIMED = 1.2, 0.97
 
@@ -68,6 +71,23 @@ class Summarising:
         """The summary of the batch, and its sums in fine bins. The heavy part."""
         with self.adding.watched("summarising"):
             return paths.summarised(self.adding.observed, self.adding.spec, self.how, self.found)
+
+
+def least_memory(adding: Adding, found: Statistics, members: Members | None, enough: int) -> int:
+    """The least memory that a batch can be planned within, to a tenth, or what is `enough` for strands if that is less.
+
+    Cost: a probe of the rows for every halving, five or six of them; only those who gave too little pay.
+    """
+    beside = members.nbytes if members else 0
+    too_little, least = adding.spec.memory, enough
+    with adding.watched("planning"):
+        while least > _NEARLY * too_little:
+            middle = int((too_little * least) ** 0.5)
+            if paths.plan(adding.observed, adding.spec, found, middle - beside) is None:
+                too_little = middle
+            else:
+                least = middle
+    return least
 
 
 def _folded(summary: Summary, room: int) -> Summary:
