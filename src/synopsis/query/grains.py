@@ -65,7 +65,9 @@ def _remaining(key: Keyed, asked: Plan, strands: Strands, summary: Summary | Non
     """The key that stands in for one that is too fine; None where none has to."""
     if isinstance(key, BucketKey):
         # Paths of moving objects know the time of day.
-        own = strands.layout.span if summary is None else None if summary.layout.moving else Bucket.parse(_days(summary))
+        own = (
+            strands.layout.span if summary is None else None if summary.layout.moving else Bucket.parse(_days(summary))
+        )
         is_finer = own is not None and own.nominal_s > Bucket.parse(key.span).nominal_s
         return replace(key, span=str(own)) if is_finer else None
     if not isinstance(key, CellKey):

@@ -1,7 +1,7 @@
 """Spells: where counts of places and days do not fit, so many days are counted as one, a spell.
 
-All that a summary keeps goes by a slow clock then, on which a spell lasts a day: days, stretches, runs and the choice of
-paths need not know. Real time is turned into slow time where rows come in and where a question names an instant, and
+All that a summary keeps goes by a slow clock then, on which a spell lasts a day: days, stretches, runs and the choice
+of paths need not know. Real time is turned into slow time where rows come in and where a question names an instant, and
 back where an answer tells one. Spells are counted from 1970, as days are.
 """
 
