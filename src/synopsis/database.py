@@ -116,9 +116,9 @@ def _info_of_meetings(meetings: Meetings, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _info_of_stretches(stretching: Stretching, layout: Layout, places: str) -> dict[str, str]:
+def _info_of_stretches(stretching: Stretching, spell: int, layout: Layout, places: str) -> dict[str, str]:
     """In which grain means and deviations of each feature are known."""
-    named = zip(layout.features, stretching.days, strict=True)
+    named = zip(layout.features, (spell * days for days in stretching.days), strict=True)
     return {f"mean, std of {name}": f"{places} x {'day' if days == 1 else f'{days} days'}" for name, days in named}
 
 
@@ -127,23 +127,24 @@ def _info_of(summary: Summary, features: Layout) -> dict[str, Any]:
     paths, rows = summary.paths, summary.rows
     places = "cells" if layout.moving else "places"
     groups = places if layout.region_bits is None else f"cells of {layout.region_bits} bits"
+    days = "days" if layout.spell == 1 else f"spells of {layout.spell} days"
     return {
         "places": int(summary.latitude.size),
         "strata": summary.strata,
         "paths": paths,
         "grain": summary.grain,
         "layout": layout.to_dict(),
-        "exact": {"count": f"{places} x days", "count by bin": f"{groups} x {summary.span}"},
+        "exact": {"count": f"{places} x {days}", "count by bin": f"{groups} x {summary.span}"},
         **(
             {}
             if layout.stretching is None
-            else {"nearly_exact": _info_of_stretches(layout.stretching, features, places)}
+            else {"nearly_exact": _info_of_stretches(layout.stretching, layout.spell, features, places)}
         ),
         "given_up": {
             "paths": f"{max(rows - paths, 0):,} of {rows:,} rows are counted and have no path of their own",
             "values": f"kept as one of {layout.bins} bins, {groups} x {summary.span}",
             **({"place": f"kept as cells of {layout.place_bits} bits and where in them"} if layout.moving else {}),
-            "time": "kept as days and when on them" if layout.moving else "kept as days",
+            "time": "kept as days and when on them" if layout.moving else f"kept as {days}",
         },
         "parts": summary.parts,
         **({} if summary.meetings is None else {"meetings": _info_of_meetings(summary.meetings, features)}),

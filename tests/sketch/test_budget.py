@@ -101,3 +101,21 @@ def test_rows_of_many_years_that_have_all_features_leave_scarce_memory_to_paths(
     cost = _cost(rows, PathLayout(EVERYTHING, 15, 0.05, DAY_US, True, 15))
     found = [cost.stretched(rows, int(cost.counts + part * cost.rows * cost.a_path)) for part in (0.08, 0.2)]
     assert [each.layout.stretching is None for each in found] == [True, False]
+
+
+def test_stations_whose_days_do_not_fit_are_counted_by_longer_spells_the_less_memory_there_is():
+    random = np.random.default_rng(9)
+    place, day = np.nonzero(random.random((60, 4_000)) < 0.5)
+    where = random.uniform(36, 43, 60)[place], random.uniform(-9, 3, 60)[place]
+    values = random.normal(size=(3, place.size))
+    scales = Scales.fit(values, 40)
+    rows = Probe(*where, day * DAY_US, scales.codes(values), scales, 1.0)
+    spells = []
+    for memory in (60_000, 24_000, 17_000, 11_000):
+        found = chosen(rows, lambda: rows, lambda bits: pytest.fail("not as moving objects"), memory)
+        assert 0.0 < found.layout.kept < 1.0
+        assert found.counts < 0.9 * memory
+        spells.append(found.layout.spell)
+    assert spells[0] == 1
+    assert spells == sorted(spells)
+    assert spells[-1] > spells[1] > 1

@@ -126,3 +126,17 @@ def test_gathering_takes_no_more_rows_when_it_is_full_and_parts_join_to_all(most
     assert (
         Meetings.joined([part.meetings() for part in parts]).frames == Meetings.of(rows.grain, *where, rows.fine).frames
     )
+
+
+@pytest.mark.parametrize("spell", [10, 90])
+def test_rows_are_gathered_by_the_slow_clock_of_spells_and_meetings_by_real_days(spell):
+    layout = PathLayout(1_200, 15, 0.3, DAY_US // spell, True, 10, spell=spell)
+    rows = Rows(11, 2_000, layout, 4, met=True, far=True)
+    made, slow = rows.gathered([700]), rows.local_us // spell
+    where = rows.latitude, rows.longitude, slow
+    expected, found = tallied(*where, rows.fine, even_choice(*where, rows.fine, layout), layout), made.tallies()
+    for each in fields(Tallies):
+        assert np.array_equal(getattr(expected, each.name), getattr(found, each.name)), each.name
+    met, day = made.meetings(), rows.local_us // DAY_US
+    assert met.first_day.min() in range(day.min() - spell + 1, day.min() + 1)
+    assert met.last_day.max() in range(day.max(), day.max() + spell)

@@ -326,6 +326,7 @@ KEYS = {
     "BUCKET('2d')": f"CAST(floor(local_us / {2 * DAY_US}) AS BIGINT)",
     "BUCKET('1d')": f"CAST(floor(local_us / {DAY_US}) AS BIGINT)",
     "BUCKET('1mo')": "strftime(make_timestamp(local_us), '%Y-%m')",
+    "BUCKET('1y')": "year(make_timestamp(local_us))",
 }
 
 
@@ -778,3 +779,91 @@ def test_a_summary_stays_though_another_build_has_put_its_own_just_before_the_co
     assert syn.open(place).query("SELECT COUNT(*)")["COUNT(*)"].estimate == 60
     syn.build(rows, spec, place, batch="second", progress=False)
     assert syn.open(place).query("SELECT COUNT(*)")["COUNT(*)"].estimate == 120
+
+
+# --- spells -----------------------------------------------------------------------------------------------------------
+
+
+def sparse(seed: int, start: str, days: int) -> pd.DataFrame:
+    """Sixty sites that report about every other day, by chance, some of them before 1970."""
+    random = np.random.default_rng(seed)
+    sites = np.random.default_rng(1).uniform((36, -9), (43, 3), (60, 2))
+    place, day = np.nonzero(random.random((60, days)) < 0.5)
+    temp = np.round(15 + 8 * np.sin(day / 58) + place * 0.1 + random.normal(0, 3, day.size), 1)
+    half = np.where(random.random(day.size) < 0.5, np.nan, 100 - 2 * temp + random.normal(0, 5, day.size))
+    tail = random.standard_t(1.5, day.size) * 10
+    when = pd.to_datetime(us(start) + day * DAY_US, unit="us", utc=True)
+    rain = np.where(random.random(day.size) < 0.85, 0.0, random.lognormal(0, 1.5, day.size))
+    columns = {"ts": when, "temp": temp, "rain": rain, "half": half, "tail": tail}
+    return pd.DataFrame({"lat": sites[place, 0], "lon": sites[place, 1], **columns})
+
+
+@pytest.fixture(scope="module", params=["UTC", "America/Sao_Paulo"])
+def spelled(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> list[Stage]:
+    """Days do not fit; a second batch goes on from the middle of the first."""
+    place, rows, stages = tmp_path_factory.mktemp("spells") / "w.syn", [], []
+    for batch in (sparse(2, "1968-03-01", 2_000), sparse(3, "1971-01-01", 1_500)):
+        rows.append(batch)
+        report = build(batch, place, spec(18_000, timezone=request.param), batch=f"batch {len(rows)}")
+        stages.append(Stage(syn.open(place), Rows(pd.concat(rows, ignore_index=True), request.param), report))
+    return stages
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_where_days_do_not_fit_what_is_certain_holds_by_spells(spelled: list[Stage], stage: int) -> None:
+    database, rows = spelled[stage].database, spelled[stage].rows
+    assert database.summary is not None
+    assert not database.summary.layout.moving
+    assert database.summary.layout.spell > 1
+    assert spelled[stage].report.sketch_bytes == database.nbytes <= 18_000
+    examine(database, rows, 120, seed=4).passed()
+
+
+def test_whole_spells_are_counted_exactly_and_a_microsecond_less_is_not(spelled: list[Stage]) -> None:
+    database, rows = spelled[1].database, spelled[1].rows
+    assert database.summary is not None
+    if database.layout.timezone != "UTC":
+        pytest.skip("spells of other zones begin at other instants")
+    spell_us = database.summary.layout.spell * DAY_US
+    first = us("1971-01-01") // spell_us * spell_us
+    for off in (0, 1, -1, DAY_US):
+        for begin, end in ((first + off, first + 2 * spell_us), (first, first + 2 * spell_us + off)):
+            texts = [(EPOCH + timedelta(microseconds=each)).strftime("%Y-%m-%dT%H:%M:%S.%fZ") for each in (begin, end)]
+            found = database.query(f"SELECT COUNT(*) WHERE time >= '{texts[0]}' AND time < '{texts[1]}'")["COUNT(*)"]
+            truth = rows.answers(["count(*)"], f"us >= {begin} AND us < {end}")[0][0]
+            assert found.low <= truth <= found.high
+            assert found.guarantee == ("certain" if off else "exact")
+
+
+@pytest.mark.parametrize("keys", [["CELL(4)"], ["CELL(2)"]], ids=str)
+def test_groups_of_places_are_exact_by_spells(spelled: list[Stage], keys: list[str]) -> None:
+    examine_groups(spelled[1].database, spelled[1].rows, keys)
+
+
+def test_buckets_that_cut_spells_are_certain_and_shorter_ones_are_answered_by_spells(spelled: list[Stage]) -> None:
+    database, rows = spelled[1].database, spelled[1].rows
+    assert database.summary is not None
+    spell = database.summary.layout.spell
+    truths = dict(rows.answers([KEYS["BUCKET('1y')"], "count(*)"], "true", "GROUP BY ALL"))
+    found = database.query("SELECT BUCKET('1y') AS year, COUNT(*) AS n GROUP BY year").rows
+    assert set(truths) <= {row["year"].year for row in found}
+    for row in found:
+        assert row["n"].low <= truths.get(row["year"].year, 0) <= row["n"].high
+    days = database.query("SELECT BUCKET('1d') AS day, COUNT(*) AS n GROUP BY day")
+    assert any(f"BUCKET('{spell}d') stands in" in note for note in days.notes)
+    own = f"CAST(floor(local_us / {spell * DAY_US}) AS BIGINT)"
+    counted = [count for _, count in rows.answers([own, "count(*)"], "true", f"GROUP BY {own} ORDER BY {own}")]
+    assert [(row["n"].estimate, row["n"].guarantee) for row in days] == [(count, "exact") for count in counted]
+
+
+def test_what_sketches_of_spells_tell_beside_answers(spelled: list[Stage]) -> None:
+    database, rows = spelled[1].database, spelled[1].rows
+    assert database.summary is not None
+    spells = f"spells of {database.summary.layout.spell} days"
+    assert database.info()["exact"]["count"] == f"places x {spells}"
+    assert spells in str(database.explain("SELECT COUNT(*) WHERE time < '1970-05-05'"))
+    drawn = database.synthesize(rows=500, where="time >= '1970-05-05' AND time < '1970-05-25'").to_pandas()
+    assert drawn["ts"].between(pd.Timestamp("1970-05-04", tz="UTC"), pd.Timestamp("1970-05-26", tz="UTC")).all()
+    assert len(rows.frame) == database.rows

@@ -259,3 +259,13 @@ def test_other_tools_read_the_same_bytes(store):
     whole = rows(1)
     assert total == whole.rows.sum()
     assert mean == pytest.approx((whole.moments.count[0] * whole.moments.mean[0]).sum() / whole.moments.count[0].sum())
+
+
+def test_a_sketch_of_the_format_before_spells_is_read(store):
+    add(store, rows(1), "one")
+    for log in Path(store.place).glob("*/_delta_log/*.json"):
+        log.write_text(log.read_text().replace(f'"synopsis.format":"{FORMAT}"', '"synopsis.format":"8"'))
+    again = Store(store.place)
+    again.check()
+    assert '"synopsis.format":"8"' in (Path(store.sketch_place) / "_delta_log" / f"{0:020}.json").read_text()
+    assert again.has_batch("one")

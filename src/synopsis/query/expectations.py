@@ -74,14 +74,14 @@ def _plans(summary: Summary, layout: Layout, random: np.random.Generator, questi
     """Random questions about what is there, and how many predicates each has."""
     days = [strata.run_first for strata in summary.opened((0,))]
     first, last = (int(end) for end in (min(map(np.min, days)), max(map(np.max, days)) + 1)) if days else (0, 1)
-    features, scales = len(layout.features), summary.scales
+    features, scales, spell = len(layout.features), summary.scales, summary.layout.spell
     for number in range(questions):
         length, span = _SIZES[number % len(_SIZES)]
         place = random.integers(summary.latitude.size)
         cell = geohash.encode(
             summary.latitude[[place]], summary.longitude[[place]], length * geohash.BITS_PER_CHARACTER
         )
-        begin = int(random.integers(first, max(last - span, first) + 1))
+        begin = int(random.integers(first * spell, max(last * spell - span, first * spell) + 1))
         from_us, until_us = (int(each) for each in day_us(np.array([begin, begin + span]), layout))
         scope = Scope((str(geohash.to_text(cell, length)[0]),), from_us, until_us)
         predicates = number // len(_SIZES) % (_MOST_PREDICATES + 1)

@@ -104,10 +104,15 @@ def _explained(relation: Relation, question: Question, parsed: float) -> Explana
     facts["exact"] = f"all statistics on whole strands of {layout.grain}"
     if summary is not None:
         places = "cells" if summary.layout.moving else "places"
-        facts["exact"] = f"COUNT on whole days of whole {places}; counts of bins by {summary.span}"
+        facts["exact"] = f"COUNT on whole {_days(summary)} of whole {places}; counts of bins by {summary.span}"
     if asked.notes:
         facts["notes"] = "; ".join(asked.notes)
     return Explanation(facts | {"times": times})
+
+
+def _days(summary: Summary) -> str:
+    spell = summary.layout.spell
+    return "days" if spell == 1 else f"spells of {spell} days"
 
 
 def _told(name: str, fact: Any) -> str:
@@ -166,7 +171,7 @@ def _why(asked: Plan, source: Any, found: Found, touched: dict[str, Any], summar
         reasons.append(f"{touched['cut']:,} strands are cut by the scope; whole ones would make it exact")
     else:
         if touched["days cut"]:
-            reasons.append(f"{touched['days cut']:,} days are cut by the scope; whole days would not be")
+            reasons.append(f"{touched['days cut']:,} {_days(summary)} are cut by the scope; whole ones would not be")
         if touched["places cut"]:
             reasons.append(f"{touched['places cut']:,} cells are cut by the scope")
         if asked.has_conditions:

@@ -50,6 +50,10 @@ def settled(asked: Plan, strands: Strands, summary: Summary | None, strict: bool
     )
 
 
+def _days(summary: Summary) -> str:
+    return f"{summary.layout.spell}d"
+
+
 def _told(key: Keyed) -> str:
     if isinstance(key, CellKey):
         return f"CELL({key.length})"
@@ -61,7 +65,9 @@ def _remaining(key: Keyed, asked: Plan, strands: Strands, summary: Summary | Non
     """The key that stands in for one that is too fine; None where none has to."""
     if isinstance(key, BucketKey):
         # Paths of moving objects know the time of day.
-        own = strands.layout.span if summary is None else None if summary.layout.moving else Bucket.parse("1d")
+        own = (
+            strands.layout.span if summary is None else None if summary.layout.moving else Bucket.parse(_days(summary))
+        )
         is_finer = own is not None and own.nominal_s > Bucket.parse(key.span).nominal_s
         return replace(key, span=str(own)) if is_finer else None
     if not isinstance(key, CellKey):

@@ -25,6 +25,7 @@ from synopsis.query.whereabouts import Whereabouts
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.spells import slowed_end
 from synopsis.sketch.strata import Strata
 from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
@@ -93,7 +94,8 @@ class Opened:
         if begin is None or end is None or begin < end:
             # Stretches tell nothing of rows that fulfil a condition.
             stretched = part.condition == EVERYTHING
-            strata = summary.opened_within(features, chosen, *days_of(layout, begin, end), stretched=stretched)
+            days = days_of(layout, begin, end, summary.layout.spell)
+            strata = summary.opened_within(features, chosen, *days, stretched=stretched)
             if strata is not None and summary.layout.moving:
                 strata = replace(strata, codes=mixing.mixed(strata.codes, strata.day_kept))
         return cls(summary, layout, features, strata, chosen, begin, end, whereabouts, cut)
@@ -119,10 +121,12 @@ class Opened:
         """What of each day and place in scope lies in a span of time."""
         strata = self.strata
         assert strata is not None
+        spell = self.summary.layout.spell
         if self.layout.timezone == "UTC":
-            share = strata.covered(self.chosen, begin, end)
+            slow = (None if each is None else slowed_end(each, spell) for each in (begin, end))
+            share = strata.covered(self.chosen, *slow)
         else:
-            share = np.where(self.chosen[strata.day_place], _shares(strata, self.layout, begin, end), 0.0)
+            share = np.where(self.chosen[strata.day_place], _shares(strata, self.layout, begin, end, spell), 0.0)
         covered = Covered(share)
         if self.whereabouts is not None:
             starts = day_us(strata.day, self.layout)
@@ -175,38 +179,38 @@ def held(places: Places, prefixes: tuple[str, ...] | None, shapes: tuple[Region,
     return reduce(np.logical_and, found) if found else np.ones(latitude.size, np.bool_)
 
 
-def day_us(day: Integers, layout: Layout) -> Integers:
-    """The first instant of each day."""
+def day_us(day: Integers, layout: Layout, spell: int = 1) -> Integers:
+    """The first instant of each day, or of each spell of so many days."""
     if layout.timezone == "UTC":
-        return day * DAY_US
-    return DAY.starts_us(day, layout.zone)
+        return day * (spell * DAY_US)
+    return DAY.starts_us(day * spell, layout.zone)
 
 
-def past_us(day: Integers, layout: Layout) -> Integers:
+def past_us(day: Integers, layout: Layout, spell: int = 1) -> Integers:
     """The instant from which on nothing falls into each day any more; clocks may go back over midnight."""
     if layout.timezone == "UTC":
-        return (day + 1) * DAY_US
-    return DAY.reach_us(day, layout.zone)
+        return (day + 1) * (spell * DAY_US)
+    return DAY.reach_us((day + 1) * spell - 1, layout.zone)
 
 
-def days_of(layout: Layout, begin: int | None, end: int | None) -> tuple[int, int]:
-    """The first and the last day with an instant in a span of time."""
-    first = -_MOST_DAYS if begin is None else begin // DAY_US
-    last = _MOST_DAYS if end is None else (end - 1) // DAY_US
+def days_of(layout: Layout, begin: int | None, end: int | None, spell: int = 1) -> tuple[int, int]:
+    """The first and the last day, or spell of so many, with an instant in a span of time."""
+    first = -_MOST_DAYS if begin is None else begin // (spell * DAY_US)
+    last = _MOST_DAYS if end is None else (end - 1) // (spell * DAY_US)
     if layout.timezone == "UTC":
         return first, last
     near = np.arange(-_ZONES_REACH, _ZONES_REACH + 1)
     if begin is not None:
-        first = int(first + near[past_us(first + near, layout) > begin][0])
+        first = int(first + near[past_us(first + near, layout, spell) > begin][0])
     if end is not None:
-        last = int(last + near[day_us(last + near, layout) < end][-1])
+        last = int(last + near[day_us(last + near, layout, spell) < end][-1])
     return first, last
 
 
-def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None) -> Floats:
+def _shares(strata: Strata, layout: Layout, begin: int | None, end: int | None, spell: int) -> Floats:
     if begin is None and end is None:
         return np.ones(strata.day_rows.size)
-    first, last = day_us(strata.day, layout), past_us(strata.day, layout)
+    first, last = day_us(strata.day, layout, spell), past_us(strata.day, layout, spell)
     left = first if begin is None else np.maximum(first, begin)
     right = last if end is None else np.minimum(last, end)
     return np.asarray(np.clip((right - left) / (last - first), 0.0, 1.0))

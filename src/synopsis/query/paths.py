@@ -308,14 +308,16 @@ def _buckets(opened: Opened, key: BucketKey | None) -> Iterator[tuple[int | Inte
         yield 0, opened.covered(begin, end)
         return
     span, zone = Bucket.parse(key.span), layout.zone if key.zone is None else Zone.named(key.zone)
-    if span.encloses(DAY) and key.zone in (None, layout.timezone):  # a day lies in one bucket, whatever clocks do
+    spell = opened.summary.layout.spell
+    # A day lies in one bucket, whatever clocks do.
+    if spell == 1 and span.encloses(DAY) and key.zone in (None, layout.timezone):
         covered = opened.covered(begin, end)
         yield span.ordinals(day_us(strata.day, layout), zone), covered
         return
     days = strata.day[strata.day_rows > 0]
     if not days.size:
         return
-    ends_us = day_us(days.min(), layout), past_us(days.max(), layout) - 1
+    ends_us = day_us(days.min(), layout, spell), past_us(days.max(), layout, spell) - 1
     first, last = (int(ordinal) for ordinal in span.ordinals(np.array(ends_us, np.int64), zone))
     _check_size(last - first)
     ordinals = np.arange(first - 1, last + 2)

@@ -45,6 +45,7 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Wanted
+from synopsis.sketch.spells import slowed_end
 from synopsis.sketch.strata import EVER
 from synopsis.sketch.summary import Summary
 
@@ -266,7 +267,7 @@ def _route(
     # Stretches tell nothing of rows that fulfil a condition.
     is_free = clause[0] == told.ANYTHING
     stretching = summary.layout.stretching if is_free else None
-    features = sorted({*named, *heading.features})
+    features, spell = sorted({*named, *heading.features}), summary.layout.spell
     of_stretches = {} if stretching is None else {topic.feature: stretching.days[topic.feature]}
     wanted = summary.shelf.wanted(features, [of_stretches.get(each, 0) for each in features])
     likely = ground.widened.isdisjoint(features)
@@ -275,8 +276,8 @@ def _route(
         topic,
         where,
         wanted,
-        days_of(layout, begin, end),
-        (-EVER if begin is None else begin, EVER if end is None else end),
+        days_of(layout, begin, end, spell),
+        (-EVER if begin is None else slowed_end(begin, spell), EVER if end is None else slowed_end(end, spell)),
         (
             (topic.wanted, topic.shares, likely, *clause, *ground.axes, wanted.positions),
             ground.rhythm,

@@ -298,15 +298,19 @@ class _Block:
             for feature, position, code, level in zip(self._features, self._positions, codes, levels, strict=True)
         }
         values = np.stack([drawn[feature] for feature in self._with_condition])
-        first = day_us(strata.day[day], layout)
-        length = past_us(strata.day[day], layout) - first
+        spell = summary.layout.spell
+        first, past = (each(strata.day[day], layout, spell) for each in (day_us, past_us))
+        if spell > 1:  # by far the most of a spell may lie beyond the scope
+            first = first if opened.begin_us is None else np.maximum(first, opened.begin_us)
+            past = past if opened.end_us is None else np.minimum(past, opened.end_us)
+        length = past - first
         lat, lon = summary.latitude[place], summary.longitude[place]
         if summary.layout.moving:
             bits, own = summary.layout.place_bits or 0, len(layout.features)
             south, west, north, east = geohash.decode(geohash.encode(lat, lon, bits), bits)
             lat, lon = south + drawn[own] * (north - south), west + drawn[own + 1] * (east - west)
             return _Rows(lat, lon, first + np.minimum(drawn[own + 2].astype(np.int64), length - 1), values)
-        slot = summary.layout.slot_us
+        slot = summary.layout.slot_us * spell
         time_us = first + np.minimum((rank * length).astype(np.int64) // slot * slot, length - 1)
         return _Rows(lat, lon, time_us, values)
 

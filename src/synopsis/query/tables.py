@@ -94,7 +94,9 @@ def _of_strata(opened: Opened, strata: Strata, condition: Any) -> pa.Table:
     columns: dict[str, Any] = {
         "lat": opened.summary.latitude[place],
         "lon": opened.summary.longitude[place],
-        "day": pa.array(day_us(strata.day[day], layout), pa.timestamp("us", layout.timezone)),
+        "day": pa.array(
+            day_us(strata.day[day], layout, opened.summary.layout.spell), pa.timestamp("us", layout.timezone)
+        ),
         "rows": rows,
     }
     for at, name in enumerate(layout.features):

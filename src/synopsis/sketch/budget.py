@@ -18,6 +18,7 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.lengths import ALL_LENGTHS, GROWTH, Cut, dealt, share_off
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import ABSENT, Codes, Scales
+from synopsis.sketch.spells import SPELLS, slowed
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
 from synopsis.sketch.stretches import Levels, Stretching
 from synopsis.sketch.summary import BINS, PathLayout, cut
@@ -79,6 +80,10 @@ class Probe:
     scales: Scales
     factor: float  #: rows in all, for one of these
 
+    def slowed(self, spell: int) -> Probe:
+        """The same rows by the clock of spells of so many days."""
+        return replace(self, local_us=slowed(self.local_us, spell))
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -127,14 +132,16 @@ class Cost:
         """
         together = _together(probe)
         weight, power = 1.0 / (1.0 + _CONDITIONS * together), 2.0 * _STRETCHED / (_STRETCHED + 1.0 + together)
-        number = {days: _stretches_of(probe, days) for days in stretches.LENGTHS}
-        least = self._in_stretches(probe, (_MEASURED,) * len(probe.fine), self.affordable(memory))
+        spell = self.layout.spell
+        measured, known = max(_MEASURED // spell, 1), stretches.LENGTHS if spell == 1 else ALL_LENGTHS
+        number = {days: _stretches_of(probe, days) for days in known}
+        least = self._in_stretches(probe, (measured,) * len(probe.fine), self.affordable(memory))
 
         def loss(days: float, cost: Cost) -> float:
             kept = min(cost.affordable(memory), _ALL)
             return weight * np.log(days) + np.log((1.0 - kept) / kept) if kept > 0.0 else np.inf
 
-        size = np.array(least.of_stretches) / max(number[_MEASURED], 1)
+        size = np.array(least.of_stretches) / max(number[measured], 1)
         likely = {days: loss(days, self._with(size * many)) for days, many in number.items()}
         best = min(likely, key=lambda days: likely[days])
         kept = self._with(size * number[best]).affordable(memory)
@@ -149,8 +156,8 @@ class Cost:
         lengths = dealt(best, off, bytes_of, loss_of)
         found = self._in_stretches(probe, lengths, kept)
         # Bins that places share tell nothing of one of them.
-        span = float(np.ptp(probe.local_us) / DAY_US)
-        without = _SEASON if self.layout.region_bits is None else float(np.clip(span, _SEASON, _YEARS))
+        span, season, years = float(np.ptp(probe.local_us) / DAY_US), _SEASON / spell, _YEARS / spell
+        without = season if self.layout.region_bits is None else float(np.clip(span, season, years))
         part = share_off(off, lengths, best)
         return found if loss(best * part**power, found) < loss(without, self) else self
 
@@ -170,11 +177,12 @@ def chosen(
     """The layout for this budget; None where not even the counts of a few cells and bins fit it.
 
     Stations are told apart where there are any and the counts of each find room, with bins of their own or shared with
-    their neighbours; `rows` are some of all stations. Else cells stand for places, and rows know where in them and when
-    they were by further features: `moving` has these, for cells of so many bits.
+    their neighbours, by day or else by spells; `rows` are some of all stations. Else cells stand for places, and rows
+    know where in them and when they were by further features: `moving` has these, for cells of so many bits.
     """
     if stations is not None:
         found = _of_stations(stations, memory) or _of_neighbours(stations, rows(), memory)
+        found = found or _of_spells(stations, rows(), memory)
         if found is not None:
             return found
     return _of_moving(moving, memory)
@@ -218,17 +226,33 @@ def _lasting(cost: Cost, probe: Probe, memory: int) -> Cost:
 
 def _of_neighbours(probe: Probe, rows: Probe, memory: int) -> Cost | None:
     """Stations of one cell share bins, those of the size with the least error; their days are their own."""
+    best = _best(_shared(probe, rows), memory, _MOST_COUNTS, _VERY_MOST_COUNTS)
+    return None if best is None else best.stretched(probe, memory).filled(memory)
+
+
+def _of_spells(probe: Probe, rows: Probe, memory: int) -> Cost | None:
+    """The same with days that are counted together: as few as leave room for paths, or else the most that may be."""
+    for spell in SPELLS:
+        costs = _shared(probe, rows, spell)
+        best = _best(costs, memory, _MOST_COUNTS, *([_VERY_MOST_COUNTS] if spell == SPELLS[-1] else []))
+        if best is not None:
+            return best.stretched(probe.slowed(spell), memory).filled(memory)
+    return None
+
+
+def _shared(probe: Probe, rows: Probe, spell: int = 1) -> list[Cost]:
+    """What it costs that stations of one cell share bins, for cells of several sizes."""
     slot_us, regular = rhythm(probe)
+    slot_us, probe, rows = max(slot_us // spell, 1), probe.slowed(spell), rows.slowed(spell)
     contexts, found = None, []
     for bits in SHARED:
-        layout = PathLayout(EVERYTHING, BINS[0], 0.05, slot_us, regular, bits)
+        layout = PathLayout(EVERYTHING, BINS[0], 0.05, slot_us, regular, bits, spell=spell)
         everywhere = _cost(rows, layout, contexts)
         contexts = everywhere.contexts
         own = _cost(probe, layout, contexts)
         # A cell's bins take the same however many of its rows are looked at.
         found.append(replace(own, bins=everywhere.bins / rows.factor, blur=everywhere.blur))
-    best = _best(found, memory, _MOST_COUNTS, _VERY_MOST_COUNTS)
-    return None if best is None else best.stretched(probe, memory).filled(memory)
+    return found
 
 
 def _best(costs: list[Cost], memory: int, *most: float) -> Cost | None:

@@ -20,6 +20,7 @@ from synopsis.sketch.meetings import Meetings, cells_of
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed
 from synopsis.sketch.scales import Scales
+from synopsis.sketch.spells import slowed
 from synopsis.sketch.stretches import FACTS, StretchSums
 from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, SYMBOLS, Tallies, groups, in_order, periods
@@ -95,6 +96,7 @@ class Gathering:
         """
         if not local_us.size:
             return 0
+        local_us = slowed(local_us, self.layout.spell)
         bits = _bits(latitude), _bits(longitude)
         ticks = np.stack(packed_ticks).view(np.uint16).reshape(len(packed_ticks), -1, PER_INTEGER)
         place = self._placed(latitude, longitude, bits)
@@ -192,7 +194,8 @@ class Gathering:
             first, last = min(first, self._first_day), max(last, self._first_day + size - 1)
         days = np.arange(first - _DAYS_MORE, last + _DAYS_MORE) * DAY_US
         self._first_day, self._period_of = first - _DAYS_MORE, periods(days, self.layout.months)
-        self._span_period_of = periods(days, self.grain.months) if self.grain else self._period_of
+        real = days * self.layout.spell
+        self._span_period_of = periods(real, self.grain.months) if self.grain else self._period_of
 
     def _make_room(self, rows: int) -> None:
         """Room for so many kept rows more."""
@@ -281,8 +284,9 @@ class Gathering:
         order, rank = _ranked(period, cell)
         span, day = rank[self._days.known[counting.DAY_SPAN, :days]], self._days.known[counting.DAY, :days]
         first, last = (np.full(spans, end) for end in (np.iinfo(np.int64).max, np.iinfo(np.int64).min))
-        np.minimum.at(first, span, day)
-        np.maximum.at(last, span, day)
+        spell = self.layout.spell
+        np.minimum.at(first, span, day * spell)
+        np.maximum.at(last, span, day * spell + spell - 1)
         frames = tuple(packed(met[order]) for met in self._met_of_pairs())
         return Meetings(self.grain, cell[order], period[order], first, last, frames)
 

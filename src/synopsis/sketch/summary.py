@@ -72,6 +72,7 @@ class PathLayout:
     region_bits: int | None = None  #: of the cells whose places share bins; None: every place has its own
     place_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
     stretching: Stretching | None = None  #: of the days that rows are summed up by; None where none are
+    spell: int = 1  #: days that count as one (`spells`); `slot_us` and stretches go by that clock
 
     @property
     def moving(self) -> bool:
@@ -96,6 +97,8 @@ class PathLayout:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         plain = asdict(self)
+        if self.spell == 1:
+            del plain["spell"]
         return plain | {"stretching": None if self.stretching is None else self.stretching.to_dict()}
 
     @classmethod
@@ -110,6 +113,7 @@ class PathLayout:
             plain["region_bits"],
             plain["place_bits"],
             None if plain["stretching"] is None else Stretching.from_dict(plain["stretching"]),
+            int(plain.get("spell", 1)),
         )
 
 
@@ -156,8 +160,9 @@ class Summary:
         """The layout in words."""
         kept = f"{self.layout.bins} bins, {self.layout.kept:.1%} of the paths"
         places = f"{self.latitude.size:,} {'cells' if self.layout.moving else 'places'} x {self.span}, {kept}"
-        bits = self.layout.region_bits
-        return places if bits is None else f"{places}, bins shared by cells of {bits} bits"
+        bits, spell = self.layout.region_bits, self.layout.spell
+        shared = places if bits is None else f"{places}, bins shared by cells of {bits} bits"
+        return shared if spell == 1 else f"{shared}, rows counted by spells of {spell} days"
 
     @property
     def span(self) -> str:

@@ -41,8 +41,8 @@ from synopsis.store import summaries
 from synopsis.store.codec import SCHEMA, from_table
 from synopsis.store.files import Written, folder, read_files
 
-#: What this release writes and reads.
-FORMAT = "8"
+#: What this release writes, and what it reads: format 8 has no spells.
+FORMAT, _READ = "9", ("8", "9")
 _FORMAT_PROPERTY = "synopsis.format"
 _REJECTS_SCHEMA = pa.schema([(name, pa.string()) for name in ("batch", "attempt", "reason", "row")])
 _TABLES = ("sketch", "paths", "members", "rejects")
@@ -331,7 +331,7 @@ class Store:
             raise BadTarget(f"{place} is a Delta table that cannot be read ({why}); give another folder") from None
         if found is None:
             raise NotASketch(f"{place} is a Delta table that Synopsis did not write; give another folder")
-        if found != FORMAT:
+        if found not in _READ:
             raise ForeignFormat(self.place, found, FORMAT)
         return table
 
