@@ -168,7 +168,8 @@ def _of_summary(
     first = len(layout.features)
     columns = (*features, *(range(first, first + WHEREABOUTS) if summary.layout.moving else ()))
     parts = [Opened.around(summary, layout, part.scope) for part in plan.parts]
-    spans = [days_of(layout, part.begin_us, part.end_us) for part in parts]
+    spell = summary.layout.spell
+    spans = [days_of(layout, part.begin_us, part.end_us, spell) for part in parts]
     chosen = np.logical_or.reduce([part.chosen for part in parts])
     strata = summary.opened_within(columns, chosen, min(first for first, _ in spans), max(last for _, last in spans))
     if strata is None:
