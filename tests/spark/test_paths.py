@@ -858,6 +858,24 @@ def test_buckets_that_cut_spells_are_certain_and_shorter_ones_are_answered_by_sp
     assert [(row["n"].estimate, row["n"].guarantee) for row in days] == [(count, "exact") for count in counted]
 
 
+def test_a_part_of_a_sketch_of_spells_answers_as_the_whole(spelled: list[Stage]) -> None:
+    database = spelled[1].database
+    where = "BOX(37, -8, 42, 2) AND time >= '1970-05-05' AND time < '1971-02-20'"
+    part = database.select(f"SELECT temp WHERE {where}")
+    whole = database.query(f"SELECT COUNT(*), MEAN(temp), SUM(temp) WHERE {where}")
+    assert 0 < part.rows < database.rows
+    for name, value in part.query("SELECT COUNT(*), MEAN(temp), SUM(temp)").rows[0].items():
+        own = (value.estimate, value.low, value.high, *value.p95)
+        assert own == pytest.approx((whole[name].estimate, whole[name].low, whole[name].high, *whole[name].p95))
+
+
+def test_a_forecast_of_buckets_that_are_shorter_than_spells_is_refused_with_a_remedy(spelled: list[Stage]) -> None:
+    database = spelled[1].database
+    assert database.summary is not None
+    with pytest.raises(NotKept, match=rf"FORECAST\(temp, '1y', '{database.summary.layout.spell}d'\)"):
+        database.query("SELECT FORECAST(temp, '7d')")
+
+
 def test_what_sketches_of_spells_tell_beside_answers(spelled: list[Stage]) -> None:
     database, rows = spelled[1].database, spelled[1].rows
     assert database.summary is not None
