@@ -50,7 +50,7 @@ class Topic(NamedTuple):
     other: int  #: the feature that it correlates with; -1 where that is not asked for
     positions: tuple[int, ...]  #: where `told` puts each
     wanted: Flags
-    shares: Floats | None  #: of quantiles; none where a correlation is not asked for either
+    shares: Floats  #: of quantiles
     settling: Integers  #: statistics x what `settled` has to know
     shares_of: Floats  #: statistics: the share of each that is a quantile
 
@@ -75,7 +75,7 @@ def topic_of(asked: tuple[Statistic, ...]) -> Topic | None:
 @lru_cache(maxsize=512)
 def _told_at_once(
     words: tuple[tuple[str, float | None, bool], ...],
-) -> tuple[tuple[int, ...], Flags, Floats | None, Integers, Floats]:
+) -> tuple[tuple[int, ...], Flags, Floats, Integers, Floats]:
     """What hangs on the functions of a topic alone, whatever they are of: the last of its fields."""
     functions = {function for function, _, _ in words}
     shares = [_ENDS.get(function, share) for function, share, _ in words]
@@ -84,7 +84,6 @@ def _told_at_once(
     wanted[told.COUNT], wanted[told.MEAN], wanted[told.SUM] = (each in functions for each in ("count", "mean", "sum"))
     wanted[told.VARIANCE] = bool(functions & {"std", "var"})
     positions = tuple(_position(function, _ENDS.get(function, share), ranks) for function, share, _ in words)
-    shown = np.array(ranks, np.float64) if ranks or "correlation" in functions else None
     settling = np.array(
         [
             (at, *_settling(function, is_rounded))
@@ -93,7 +92,7 @@ def _told_at_once(
         np.int64,
     )
     shares_of = np.array([np.nan if share is None else share for _, share, _ in words], np.float64)
-    return positions, wanted, shown, settling, shares_of
+    return positions, wanted, np.array(ranks, np.float64), settling, shares_of
 
 
 def _settling(function: str, is_rounded: bool) -> tuple[int, int, int]:

@@ -152,7 +152,7 @@ def _put(found: Floats, estimate: Floats, low: Floats, high: Floats) -> None:
 @compiled
 def tell(
     wanted: Flags,
-    shares: Floats | None,
+    shares: Floats,
     likely: bool,
     # the clause
     kind: int,
@@ -227,14 +227,10 @@ def tell(
     Where none of them satisfies the clause, features are taken to be independent: `others` are the steps of what is
     demanded of features but the one.
     Without `likely` there are no intervals. Features: `one`, which all statistics are of, and `two`, with which it
-    correlates, if any; it is the `first` of both or not. Without `shares` neither quantiles nor a correlation are asked
-    for, and no machine code is made for them.
+    correlates, if any; it is the `first` of both or not. `shares` are those of quantiles.
     """
     groups, bins = slots.size - 1, starts.shape[2]
-    ranks = 0
-    if shares is not None:
-        ranks = shares.size
-    found = np.empty((QUANTILES + ranks, 3, groups))
+    found = np.empty((QUANTILES + shares.size, 3, groups))
     covered, partly, cut = np.empty(rows.size), False, False
     for slot in range(rows.size):
         covered[slot] = rows[slot] / whole[slot]
@@ -454,8 +450,6 @@ def tell(
         std_low, std_high = intervals.roots(var_low, var_high, deviation)
     _put(found[VARIANCE], variance, var_low, var_high)
     _put(found[DEVIATION], deviation, std_low, std_high)
-    if shares is None:
-        return True, found
 
     # ranks
     if shares.size:
