@@ -26,7 +26,7 @@ from synopsis.sketch.layout import Layout
 from synopsis.sketch.strands import Strands
 from synopsis.store.codec import SCHEMA, to_table
 from synopsis.store.files import new_attempt, write_file
-from synopsis.store.store import Batch, Store
+from synopsis.store.store import FORMAT, Batch, Store
 
 TABLE = pa.table({"lat": [1.0], "lon": [2.0], "ts": pa.array([0], pa.timestamp("us", "UTC")), "x": [3.0]})
 BUILD = ("--lat", "lat", "--lon", "lon", "--time", "ts")
@@ -139,7 +139,7 @@ TARGETS = {
         lambda place: DeltaTable.create(place / "sketch", SCHEMA),
         r"is a Delta table that Synopsis did not write; give another folder",
     ),
-    "of a newer format": (newer, r"has sketch format 99 and this release reads 8; upgrade synopsis"),
+    "of a newer format": (newer, rf"has sketch format 99 and this release reads {FORMAT}; upgrade synopsis"),
     "below a file": (
         lambda place: (place.parent.rmdir(), place.parent.touch()),
         r"cannot be made, for nothing can be written to .*; give another folder",
