@@ -34,26 +34,18 @@ def lucky(
     expected: Floats,
     covered: Floats,
     usual: Floats,
-    codes: Codes,
-    column: Positions,
-    many: Positions,
-    slot: Positions,
-    weight: Floats,
-    whole: Floats,
+    table: Floats,
+    every: Floats,
     offset: Integers,
 ) -> Floats:
     """Bins and absent: what paths in scope weigh there, and their part of the rows that all paths there lack or exceed.
 
     That part is the share of the bin's paths that is in scope, of them and a few more (`usual` rows) as all are. A
     stratum without a path in scope has what is expected of it, bin by bin as much more or less as the others of its
-    group: a warm day is one at all places. Paths come in runs.
+    group: a warm day is one at all places. The table of what paths in scope weigh becomes it, beside what all of the
+    stratum's do.
     """
-    table, every = np.zeros(expected.shape), np.zeros(expected.shape)
     heard = np.zeros(expected.shape[0], np.bool_)
-    for run in range(column.size):
-        for path in range(column[run], column[run] + many[run]):
-            table[slot[run], codes[path]] += weight[run]
-            every[slot[run], codes[path]] += whole[run]
     for number in range(expected.shape[0]):
         reached = 0.0
         for each in range(expected.shape[1]):

@@ -246,16 +246,16 @@ class Estimates:
         count, sample = self.count(), self.sample
         if self._anything:
             return np.maximum(count - sample.edge, 0.0), count + sample.edge
-        live, paths, luck = self._live, sample.paths, sample.no_luck
+        live, paths, chances = self._live, sample.paths, sample.no_chances
         met, codes, skew = _NO_TABLE, sample.strata.codes[0], np.zeros(sample.groups)
         if isinstance(self._clause, Leaf):
-            feature, met, luck = self._clause.feature, sample.shares(self._clause), sample.luck
-            codes = sample.codes(feature)
+            feature, met = self._clause.feature, sample.shares(self._clause)
+            codes, chances = sample.codes(feature), sample.chances(feature)
             skew = contents.weighed(sample.untouched(feature), met, sample.slots.offset, -1.0)
-        of_luck = (met, codes, *luck.told, luck.offset, sample.reach)
+        of_luck = (met, codes, *chances, sample.slots.offset, sample.reach)
         of_paths = (live.which, live.slot, live.weight, live.held, live.twice, paths.weight, paths.part, paths.place)
         offsets, known = (self._lumps, paths.offset, live.offset), (count, sample.total, sample.edge, skew)
-        low, high = influences.of_count(*of_luck, *of_paths, *offsets, *known)
+        low, high = influences.of_count(*(*of_luck, *of_paths, *offsets, *known))
         if not isinstance(self._clause, Leaf) and not self._all_heard:
             low = np.where(self._heard, low, 0.0)
         if not sample.all_heard:
@@ -471,12 +471,12 @@ class Numbers:
         Where exact counts help, the paths' luck was taken out.
         """
         whole, sample, feature = self.estimates, self.estimates.sample, self.feature
-        luck, untouched, uncovered = sample.no_luck, _NO_TABLE, NONE
+        chances, untouched, uncovered = sample.no_chances, _NO_TABLE, NONE
         if whole._exact(feature):
-            luck, untouched, uncovered = sample.luck, sample.untouched(feature), 1.0 - sample.covered
+            chances, untouched, uncovered = sample.chances(feature), sample.untouched(feature), 1.0 - sample.covered
         numbers = (self.tables, *self.by_bins, sample.expected(feature), self.mass)
-        paths = (sample.codes(feature), whole._live.column, *luck.told)
-        return *numbers, *paths, untouched, uncovered, luck.offset, *whole._about
+        paths = (sample.codes(feature), whole._live.column, *chances)
+        return *numbers, *paths, untouched, uncovered, *whole._about
 
     def _errors(self, statistic: int) -> Interval:
         """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""

@@ -1,14 +1,18 @@
 """Influences: what one row more would change a statistic by, and how far the statistic may be off by that.
 
-The machine code of `estimate`, whose docstring tells what is computed, for all groups in one call: `slots`, `paths`,
-`live` and `lucky` say where those of each group begin. Paths are those in scope; `live` ones are those of them that may
+The machine code of `estimate`, whose docstring tells what is computed, for all groups in one call: `slots`, `paths`
+and `live` say where those of each group begin. Paths are those in scope; `live` ones are those of them that may
 satisfy the clause, at the positions `alive`. Of two features together `correlations` tells, by what is here.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from synopsis.query import chance
+from synopsis.query.chance import FOURTH
 from synopsis.query.inference import NORMAL
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
@@ -61,9 +65,6 @@ TAILS = 1.4
 #: Share of a weight by which it may be off by rounding: what stands for itself alone reaches nobody else.
 ROUNDING = 1e-12
 
-#: The fourth moment of differences is so many squares, where tails are heavy (three if they were normal).
-FOURTH = 2.0
-
 #: Statistics of numbers in bins.
 AVERAGE, TOTAL, VARIANCE, QUANTILE = range(4)
 
@@ -82,35 +83,6 @@ def student(paths: float) -> float:
 def half_width(square: float, chosen: float, freedom: float, worth: float) -> float:
     """Half of an interval at 95%, by the squared error and the part of it that comes from the choice of paths."""
     return float(student(min(worth, freedom + 1.0) if chosen > 0.0 else worth) * np.sqrt(square))
-
-
-@compiled
-def _differing(
-    table: Floats,
-    codes: Codes,
-    column: Positions,
-    many: Positions,
-    slot: Positions,
-    reach: Floats,
-    begin: int,
-    end: int,
-) -> tuple[float, float]:
-    """The squared error of a total, by how much neighbouring paths differ, and how many paths' word that is.
-
-    Paths come in runs that reach equally far; the table says what each is, by its bin.
-    """
-    total = fourth = before = 0.0
-    is_first = True
-    for run in range(begin, end):
-        squares = fourths = 0.0
-        for path in range(column[run], column[run] + many[run]):
-            value = table[slot[run], codes[path]]
-            step = 0.0 if is_first else value - before
-            square = step * step
-            squares, fourths, before, is_first = squares + square, fourths + square * square, value, False
-        total += reach[run] * squares
-        fourth += reach[run] * reach[run] * fourths
-    return total / 2, FOURTH * total * total / fourth if fourth > 0.0 else 0.0
 
 
 @compiled
@@ -370,13 +342,10 @@ def of_numbers(
     mass: Floats,
     codes: Codes,
     column: Positions,
-    luck_column: Positions,
-    luck_many: Positions,
-    luck_slot: Positions,
-    luck_reach: Floats,
+    luck: Any,
+    of_all: Any,
     untouched: Floats,
     uncovered: Floats,
-    lucky: Integers,
     reach: Floats,
     alive: Positions,
     stratum: Positions,
@@ -438,8 +407,7 @@ def of_numbers(
         usual *= present / everyone if everyone > 0.0 else 1.0
         leant *= min(count[group] / total, 1.0) ** 2 if total > 0.0 else 0.0
         if untouched.size:
-            luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
-            found, freedom = _differing(left_of, codes, *luck)
+            found, freedom = chance.differing(left_of, codes, luck, of_all, slots, group)
         else:
             ends = (paths[group], paths[group + 1])
             found, freedom = differing_alive(reach, *ends, alive, held, influence, live[group], live[group + 1])
@@ -460,11 +428,9 @@ def of_numbers(
 def of_count(
     met: Floats,
     codes: Codes,
-    luck_column: Positions,
-    luck_many: Positions,
-    luck_slot: Positions,
-    luck_reach: Floats,
-    lucky: Integers,
+    luck: Any,
+    of_all: Any,
+    slots: Integers,
     all_reach: Floats,
     alive: Positions,
     slot: Positions,
@@ -498,10 +464,8 @@ def of_count(
         for each in range(by_place.size):
             by_place[each] = 0.0
         if met.size:
-            luck = (luck_column, luck_many, luck_slot, luck_reach, lucky[group], lucky[group + 1])
-            chosen, _ = _differing(met, codes, *luck)
-            for run in range(lucky[group], lucky[group + 1]):
-                reach += luck_reach[run] * luck_many[run]
+            chosen, _ = chance.differing(met, codes, luck, of_all, slots, group)
+            reach = chance.reached(luck, of_all, slots, group)
         else:
             chosen, _ = differing_alive(all_reach, first, stop, alive, held, none, begin, end)
             for path in range(first, stop):

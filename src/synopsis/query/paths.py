@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,9 +28,15 @@ from synopsis.query.scoping import Part
 from synopsis.query.several import Owned
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.query.values import Values
+from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Integers
 from synopsis.sketch.summary import Summary
+
+if TYPE_CHECKING:
+    from synopsis.query import chance
+else:
+    chance = Later("synopsis.query.chance")
 
 #: The share of a day that a bucket takes at most which may not hold it whole.
 _ALMOST: Final = 1.0 - 1e-9
@@ -38,8 +44,8 @@ _ALMOST: Final = 1.0 - 1e-9
 #: Groups that one answer may have.
 _MOST_GROUPS: Final = 100_000
 
-#: Paths, and entries of tables of bins, that are evaluated at once: some hundred megabytes.
-_AT_ONCE: Final = 2_000_000
+#: Paths, and entries of tables of bins, that are evaluated at once: some ten megabytes, which are there for the next.
+_AT_ONCE: Final = 250_000
 
 
 def of_summary(summary: Summary, layout: Layout, asked: Plan) -> Found:
@@ -229,11 +235,12 @@ def _covered(summary: Summary, layout: Layout, asked: Plan) -> Iterator[tuple[di
 
 
 def _sizes(opened: Opened, covers: Covers) -> Integers:
-    """Groups: paths of their strata, and bins."""
+    """Groups: bins of their strata, and paths that are listed for them."""
     assert opened.strata is not None
-    slots = Slots.of(opened.strata, covers)
-    ends = np.append(0, np.cumsum(slots.kept + opened.strata.bins))
-    return np.diff(ends[slots.offset])
+    slots, bins = Slots.of(opened.strata, covers), opened.strata.bins
+    kept = np.diff(np.append(0, np.cumsum(slots.kept))[slots.offset])
+    brief = chance.is_brief(slots.kept, slots.offset, slots.paths, bins + 1)
+    return np.asarray(np.where(brief, slots.paths, kept) + bins * np.diff(slots.offset))
 
 
 def _runs(sizes: Integers) -> Iterator[tuple[int, int]]:

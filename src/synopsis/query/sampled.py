@@ -2,8 +2,8 @@
 
 All groups of a question that are parts of space and time are one sample. A **slot** is a stratum in a group; slots and
 paths of one group stand side by side. Nothing here hangs on a condition on features: groups by bins, terms of a
-condition and further demands share it. What is done path by path is in `weighing` and `influences`, bin by bin in
-`contents`, in machine code.
+condition and further demands share it. What is done path by path is in `weighing`, `chance` and `influences`, bin by
+bin in `contents`, in machine code.
 """
 
 from __future__ import annotations
@@ -28,15 +28,25 @@ from synopsis.sketch.strata import Flags, Strata
 from synopsis.sketch.stretches import Stretching
 
 if TYPE_CHECKING:
-    from synopsis.query import contents, influences, recalled, stretched, weighing
+    from synopsis.query import chance, contents, influences, recalled, stretched, weighing
 else:
-    weighing, contents, influences, recalled, stretched = (
-        Later(f"synopsis.query.{name}") for name in ("weighing", "contents", "influences", "recalled", "stretched")
+    weighing, chance, contents, influences, recalled, stretched = (
+        Later(f"synopsis.query.{name}")
+        for name in ("weighing", "chance", "contents", "influences", "recalled", "stretched")
     )
 
 NONE: Floats = np.empty(0)
 NOBODY: Positions = np.empty(0, np.int32)
 NOWHERE: Integers = np.empty(0, np.int64)
+
+#: What there is of all paths of strata, where all that matter are listed.
+_OF_NOBODY: tuple[Any, ...] = (
+    NOWHERE,
+    np.empty((0, 0)),
+    np.empty((2, 0, 0)),
+    np.empty((0, 2), np.int64),
+    np.empty((0, 2)),
+)
 
 #: Paths with which a bin is thought to have begun, in scope as often as all are: half of one to three do as well.
 STEADY = 2.0
@@ -79,7 +89,7 @@ class Paths(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """All paths of groups that are partly in scope, in runs of equal weight."""
+    """All paths of groups that are partly in scope, in runs of equal weight; of brief ones, those in scope."""
 
     column: Positions  #: of the first
     many: Positions
@@ -88,11 +98,8 @@ class Luck(NamedTuple):
     whole: Floats  #: in the whole stratum
     reach: Floats  #: by how much the squared error grows for each unit of difference between neighbouring paths
     offset: Integers
-
-    @property
-    def told(self) -> tuple[Positions, Positions, Positions, Floats]:
-        """What errors depend on."""
-        return self.column, self.many, self.slot, self.reach
+    scale: Floats  #: strata: by how much more a path stands for all rows
+    rest: Floats  #: slots: how far others reach, for each unit of their squared weight; -1 where all are listed
 
 
 class Live(NamedTuple):
@@ -137,6 +144,7 @@ class Sample:
         self._known: dict[int, Bins] = {}
         self._expectations: dict[int, Floats] = {}
         self._corrections: dict[int, Floats] = {}
+        self._gathered: dict[int, tuple[Any, ...]] = {}
         self._tables: Recent[Leaf, Floats] = Recent()
         self._measures: Recent[tuple[int, Ranges], Floats] = Recent()
         self.slots = Slots.of(strata, covers) if slots is None else slots
@@ -197,7 +205,7 @@ class Sample:
     @property
     def no_luck(self) -> Luck:
         """Of no paths."""
-        return Luck(NOBODY, NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64))
+        return Luck(NOBODY, NOBODY, NOBODY, NONE, NONE, NONE, np.zeros(self.groups + 1, np.int64), NONE, NONE)
 
     @cached_property
     def luck(self) -> Luck:
@@ -205,8 +213,23 @@ class Sample:
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
             return self.no_luck
-        known = (slots.whole, slots.kept, self.covered, covers.lean, covers.lean_start, self.strata.even)
-        return Luck(*weighing.luck_of(*(*self._given, *known, self.effects[0])))
+        known = (slots.whole, slots.kept, slots.paths, self.covered, covers.lean, covers.lean_start, self.strata.even)
+        return Luck(*chance.runs_of(*(*self._given, *known, self.effects[0], self.strata.counts.shape[2])))
+
+    @property
+    def no_chances(self) -> tuple[Any, Any]:
+        """As `chances`, of no paths."""
+        return tuple(self.no_luck), _OF_NOBODY
+
+    def chances(self, feature: int) -> tuple[Any, Any]:
+        """The luck, and what there is of all paths of strata of which it does not list all."""
+        luck, strata = self.luck, self.strata
+        if not luck.rest.size:
+            return tuple(luck), _OF_NOBODY
+        if feature not in self._gathered:
+            days = (strata.counts.shape[2], strata.day_offset, strata.day_rows, strata.day_kept, self.slots.stratum)
+            self._gathered[feature] = chance.gathered(self.codes(feature), *days, strata.even, luck.scale, luck.rest)
+        return tuple(luck), self._gathered[feature]
 
     @cached_property
     def reach(self) -> Floats:
@@ -306,7 +329,8 @@ class Sample:
             table, luck = self.expected(feature), self.luck
             if luck.weight.size:
                 usual = STEADY * self.slots.whole / np.maximum(self.slots.kept, 1)
-                table = contents.lucky(table, self.covered, usual, self.codes(feature), *luck[:5], self.slots.offset)
+                inside, every = chance.weighed(table.shape, self.codes(feature), *self.chances(feature))
+                table = contents.lucky(table, self.covered, usual, inside, every, self.slots.offset)
             self._corrections[feature] = table
         return self._corrections[feature]
 

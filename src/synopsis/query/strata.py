@@ -118,69 +118,48 @@ def _ends(ranges: Ranges) -> Floats:
     return np.array(ranges, np.float64).reshape(-1, 2)
 
 
-class Selection:
-    """The rows that are in scope and satisfy a condition.
+class Held:
+    """For how many rows of each stratum a clause holds, and all that it demands."""
 
-    Cost: a pass over the bins of the strata for each leaf of the condition, and a few for each statistic of a feature.
-    """
-
-    def __init__(self, strata: Strata, histograms: Mapping[int, Histogram], condition: Condition = EVERYTHING) -> None:
-        self.strata, self._histograms, self._clause = strata, histograms, positive(condition)
+    def __init__(self, strata: Strata, histograms: Mapping[int, Histogram], clause: Clause) -> None:
+        self.strata, self._histograms, self.clause = strata, histograms, clause
         self._leaves: dict[Leaf, tuple[_Covered, Floats, Floats]] = {}
-        self._values: dict[int, SelectedValues] = {}
 
     @cached_property
     def total(self) -> Floats:
         """Strata: all rows."""
         return self.strata.total.astype(np.float64)
 
-    def count(self) -> Interval:
-        """COUNT(*): how many they are."""
-        if (plain := self._plain) is not None:
-            known = next((each.known for each in self._values.values()), None)
-            rows = plain.selected(self.strata, demands_of(self._clause, None))[0] if known is None else known[0]
-            return Interval(rows[arrangements.ROWS_LOW, None], rows[arrangements.ROWS_HIGH, None])
-        least, most = self.held(self._clause)
-        low = np.maximum(self.strata.inside + least - self.total, 0.0)
-        high = np.minimum(self.strata.inside + self.strata.cut, most)
-        return Interval(self.strata.sum(low), self.strata.sum(high))
-
     @property
-    def _plain(self) -> Histograms | None:
+    def plain(self) -> Histograms | None:
         """The histograms where they are a summary's, whose counts are exact, and there is one group."""
         return self._histograms if self.strata.groups == 1 and isinstance(self._histograms, Histograms) else None
 
-    def values(self, feature: int) -> SelectedValues:
-        """What they have of a feature."""
-        if feature not in self._values:
-            self._values[feature] = SelectedValues(self, feature)
-        return self._values[feature]
-
     def known(self, feature: int) -> tuple[Floats, Floats, Sides] | None:
         """What machine code finds of a feature at once, where it serves."""
-        plain = self._plain
-        return None if plain is None else plain.selected(self.strata, demands_of(self._clause, feature))
+        plain = self.plain
+        return None if plain is None else plain.selected(self.strata, demands_of(self.clause, feature))
 
     def demanded(self, feature: int) -> Demanded:
         """How many rows have a value and may be refused, by stratum."""
-        own, others = parted(self._clause, feature)
+        own, others = parted(self.clause, feature)
         reach = own & reachable(others, feature)
         covered, own_least, own_most = self.leaf(own)
-        others_least, others_most = self.held(others)
+        others_least, others_most = self.rows(others)
         if reach != own:
             covered, _, own_most = self.leaf(reach)
         scope = (self.total, self.strata.inside, self.strata.cut)
         left = arrangements.left(*scope, own_least, own_most, others_least, others_most)
         return Demanded(self._histograms[feature], covered, *left)
 
-    def held(self, clause: Clause) -> tuple[Floats, Floats]:
+    def rows(self, clause: Clause) -> tuple[Floats, Floats]:
         """For how many rows of each stratum a clause holds, in scope or not."""
         if isinstance(clause, Leaf):
             return self.leaf(clause)[1:]
         if not clause.parts:
             nothing = np.zeros(self.total.size)
             return (self.total, self.total) if isinstance(clause, AllOf) else (nothing, nothing)
-        parts = [self.held(part) for part in clause.parts]
+        parts = [self.rows(part) for part in clause.parts]
         if isinstance(clause, AllOf):
             refused = reduce(np.add, (self.total - least for least, _ in parts), np.zeros(self.total.size))
             return np.maximum(self.total - refused, 0.0), reduce(np.minimum, (most for _, most in parts), self.total)
@@ -221,6 +200,35 @@ class Selection:
         return np.maximum(within_least, self.total - outside_most), np.minimum(touched_most, self.total - outside_least)
 
 
+class Selection:
+    """The rows that are in scope and satisfy a condition.
+
+    Cost: a pass over the bins of the strata for each leaf of the condition, and a few for each statistic of a feature.
+    """
+
+    def __init__(self, strata: Strata, histograms: Mapping[int, Histogram], condition: Condition = EVERYTHING) -> None:
+        # Values know of what holds, not of the selection: all of it is gone with the last who asks.
+        self._held, self._values = Held(strata, histograms, positive(condition)), dict[int, SelectedValues]()
+
+    def count(self) -> Interval:
+        """COUNT(*): how many they are."""
+        held, strata = self._held, self._held.strata
+        if (plain := held.plain) is not None:
+            known = next((each.known for each in self._values.values()), None)
+            rows = plain.selected(strata, demands_of(held.clause, None))[0] if known is None else known[0]
+            return Interval(rows[arrangements.ROWS_LOW, None], rows[arrangements.ROWS_HIGH, None])
+        least, most = held.rows(held.clause)
+        low = np.maximum(strata.inside + least - held.total, 0.0)
+        high = np.minimum(strata.inside + strata.cut, most)
+        return Interval(strata.sum(low), strata.sum(high))
+
+    def values(self, feature: int) -> SelectedValues:
+        """What they have of a feature."""
+        if feature not in self._values:
+            self._values[feature] = SelectedValues(self._held, feature)
+        return self._values[feature]
+
+
 # --- the statistics of a feature --------------------------------------------------------------------------------------
 
 
@@ -239,13 +247,13 @@ class SelectedValues:
 
     known: tuple[Floats, Floats, Sides] | None = None  #: what machine code found of them, where it serves
 
-    def __init__(self, selection: Selection, feature: int) -> None:
-        self._selection, self._feature, self._strata = selection, feature, selection.strata
-        self.known = selection.known(feature)
+    def __init__(self, held: Held, feature: int) -> None:
+        self._held, self._feature, self._strata = held, feature, held.strata
+        self.known = held.known(feature)
 
     @cached_property
     def _demanded(self) -> Demanded:
-        return self._selection.demanded(self._feature)
+        return self._held.demanded(self._feature)
 
     def count(self) -> Interval:
         """COUNT(x): how many values there are."""
@@ -324,7 +332,7 @@ class SelectedValues:
     def _sides(self) -> tuple[Side, Side]:
         """The feature's negative and the feature: an upper bound for the one, negated, is a lower one for the other."""
         histogram, covered, refused = self._demanded[:3]
-        total = self._selection.total
+        total = self._held.total
         least, most = histogram.tightened(total)
         low, high, sure, may_be = histogram.low, histogram.high, least, most
         if covered.ranges != EVERYWHERE:

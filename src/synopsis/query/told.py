@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from synopsis.query import (
+    chance,
     clauses,
     contents,
     correlations,
@@ -69,21 +70,19 @@ def _corrected(
     covered: Floats,
     whole: Integers,
     kept: Integers,
-    column: Positions,
-    many: Positions,
-    slot: Positions,
-    weight: Floats,
-    in_all: Floats,
+    luck: Any,
+    of_all: Any,
     offset: Integers,
 ) -> Floats:
     """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
     expected = contents.counted(counts, stratum, covered)
-    if not weight.size:
+    if not luck[0].size:
         return expected
     usual = np.empty(stratum.size)
     for each in range(stratum.size):
         usual[each] = STEADY * whole[each] / max(kept[each], 1)
-    return contents.lucky(expected, covered, usual, codes, column, many, slot, weight, in_all, offset)
+    inside, every = chance.weighed(expected.shape, codes, luck, of_all)
+    return contents.lucky(expected, covered, usual, inside, every, offset)
 
 
 @compiled
@@ -293,14 +292,19 @@ def tell(
     # how lucky paths were, where exact counts tell
     nobody, none, no_table = np.empty(0, np.int32), np.empty(0), np.empty((0, 0))
     nowhere = np.zeros(groups + 1, np.int64)
-    unlucky = (nobody, nobody, nobody, none, none, none, nowhere)
+    unlucky = (nobody, nobody, nobody, none, none, none, nowhere, none, none)
     luck, exact = unlucky, kind == ANYTHING or (kind == LEAF and leaf_features[0] == one)
     if partly and kind != OTHER:
-        luck = weighing.luck_of(*days, whole, kept, covered, lean, lean_start, even, effects[0])
-    known = (stratum, covered, whole, kept, luck[0], luck[1], luck[2], luck[3], luck[4], slots)
+        luck = chance.runs_of(
+            *days, whole, kept, in_scope, covered, lean, lean_start, even, effects[0], counts.shape[2]
+        )
+    known = (stratum, covered, whole, kept, luck)
+    every_day = (counts.shape[2], day_offset, day_rows, day_kept, stratum, even)
     row, axis = _row(features, one), mass[one, : sizes[one] + 1]
     expected = contents.counted(counts[row], stratum, covered)
-    untouched = _corrected(counts[row], codes[row], *known) if exact else expected
+    own_luck = luck if exact else unlucky
+    of_all = chance.gathered(codes[row], *every_day, own_luck[7], own_luck[8])
+    untouched = _corrected(counts[row], codes[row], *known, of_all, slots) if exact else expected
 
     # the count
     count = total if kind == ANYTHING else worths[0].copy()
@@ -312,10 +316,12 @@ def tell(
                     alone, rows, slots[group], slots[group + 1], paths[group + 1] - paths[group]
                 )
     counted_low, counted_high = none, none
-    skew, met, leaf_row = np.zeros(groups), no_table, 0
+    skew, met, leaf_row, all_of_leaf = np.zeros(groups), no_table, 0, of_all
     if kind == LEAF:
         leaf_row, met = leaf_rows[0], tables[0]
-        of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known)
+        if not exact:
+            all_of_leaf = chance.gathered(codes[leaf_row], *every_day, luck[7], luck[8])
+        of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known, all_of_leaf, slots)
         count = contents.weighed(of_leaf, met, slots, 1.0)
         skew = contents.weighed(of_leaf, met, slots, -1.0)
     if likely and kind == ANYTHING:
@@ -325,7 +331,7 @@ def tell(
     elif likely and (wanted[COUNT] or wanted[SUM]):
         of_luck = luck if kind == LEAF else unlucky
         counted_low, counted_high = influences.of_count(
-            met, codes[leaf_row], of_luck[0], of_luck[1], of_luck[2], of_luck[5], of_luck[6], reach,
+            met, codes[leaf_row], of_luck, all_of_leaf, slots, reach,
             alive, live_slot, live_weight, held, twice, weight, part, at_place, lumps,
             paths, live, count, total, edge, skew,
         )  # fmt: skip
@@ -364,7 +370,6 @@ def tell(
     deviation = np.empty(groups)
     for group in range(groups):
         deviation[group] = np.sqrt(variance[group])
-    own_luck = luck if exact else unlucky
     uncovered = np.empty(rows.size if exact else 0)
     for slot in range(uncovered.size):
         uncovered[slot] = 1.0 - covered[slot]
@@ -386,7 +391,7 @@ def tell(
     )
     given: tuple[Any, ...] = (
         one_tables, by_bins[0], by_bins[1], by_bins[2], expected, masses, codes[row], live_column,
-        own_luck[0], own_luck[1], own_luck[2], own_luck[5], untouched if exact else no_table, uncovered, own_luck[6],
+        own_luck, of_all, untouched if exact else no_table, uncovered,
     )  # fmt: skip
     ends = (low[one, : sizes[one]], high[one, : sizes[one]])
     least, most = none, none
@@ -480,7 +485,10 @@ def tell(
         two_tables = slices.measured(starts[other], stops[other], tilt[other], stratum, axis, totals[two], two_ranges)
         exact = kind == ANYTHING or (kind == LEAF and leaf_features[0] == two)
         is_counted = _flags(groups, exact)
-        summed = _kept(_corrected(counts[other], codes[other], *known)) if exact else no_table
+        summed = no_table
+        if exact:
+            all_of_other = chance.gathered(codes[other], *every_day, luck[7], luck[8])
+            summed = _kept(_corrected(counts[other], codes[other], *known, all_of_other, slots))
         if not exact and not all_heard:
             summed = independence.rows_of_bins(
                 contents.counted(counts[other], stratum, covered), independence.alone(two_others, leaf_shares)

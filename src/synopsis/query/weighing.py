@@ -118,7 +118,7 @@ def path_starts(day_kept: Integers) -> Integers:
 
 
 @compiled
-def _beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> float:
+def beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> float:
     """What a path stands for beside others of its stratum: where paths come at even steps of time, as much as any.
 
     How many of these a day has goes with the hours that they are of. Otherwise a day's rows are shared by its paths.
@@ -127,7 +127,7 @@ def _beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> flo
 
 
 @compiled
-def _scale(
+def scale_of(
     day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, begin: int, end: int, even: bool
 ) -> float:
     """By how much more a path stands for rows, so that those in scope are stood for, those of days without one, too."""
@@ -135,17 +135,17 @@ def _scale(
     for each in range(begin, end):
         if share[each] > 0.0:
             wanted += day_rows[day[each]] * share[each]
-            stood_for += day_kept[day[each]] * _beside(day_rows, day_kept, day[each], even) * share[each]
+            stood_for += day_kept[day[each]] * beside(day_rows, day_kept, day[each], even) * share[each]
     return wanted / stood_for if stood_for > 0.0 else 0.0
 
 
 @compiled
-def _scale_of_all(day_rows: Integers, day_kept: Integers, begin: int, end: int, even: bool) -> float:
+def scale_of_all(day_rows: Integers, day_kept: Integers, begin: int, end: int, even: bool) -> float:
     """The same of all days of a stratum."""
     wanted = stood_for = 0.0
     for where in range(begin, end):
         wanted += day_rows[where]
-        stood_for += day_kept[where] * _beside(day_rows, day_kept, where, even)
+        stood_for += day_kept[where] * beside(day_rows, day_kept, where, even)
     return wanted / stood_for if stood_for > 0.0 else 0.0
 
 
@@ -187,12 +187,12 @@ def paths_of(
     for group in range(offset.size - 1):
         first, reached = to, 0.0
         for slot in range(offset[group], offset[group + 1]):
-            scale = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
+            scale = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], even)
             for each in range(begin[slot], end[slot]):
                 where = day[each]
                 if not (day_kept[where] and share[each] > 0.0 and day_rows[where] > 0):
                     continue
-                own = _beside(day_rows, day_kept, where, even) * share[each] * scale
+                own = beside(day_rows, day_kept, where, even) * share[each] * scale
                 for path in range(day_kept[where]):
                     column[to], number[to] = starts[where] + path, slot
                     weight[to] = own * lean[lean_start[each] + path] if lean.size else own
@@ -206,9 +206,9 @@ def paths_of(
             to = first
             for slot in range(offset[group], offset[group + 1]):
                 left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
-                scale = _scale_of_all(day_rows, day_kept, left, right, even) * covered[slot]
+                scale = scale_of_all(day_rows, day_kept, left, right, even) * covered[slot]
                 for where in range(left, right):
-                    own = _beside(day_rows, day_kept, where, even) * scale
+                    own = beside(day_rows, day_kept, where, even) * scale
                     for path in range(day_kept[where]):
                         column[to], number[to], weight[to] = starts[where] + path, slot, own
                         reached += own
@@ -223,73 +223,6 @@ def paths_of(
                 weight[path] *= scale
         begins[group + 1] = to
     return column[:to], number[:to], weight[:to], part[: to if cut else 0], where_at[: to if place.size else 0], begins
-
-
-@compiled
-def luck_of(
-    day_offset: Integers,
-    day_rows: Integers,
-    day_kept: Integers,
-    day: Integers,
-    share: Floats,
-    stratum: Integers,
-    begin: Integers,
-    end: Integers,
-    offset: Integers,
-    whole: Integers,
-    kept: Integers,
-    covered: Floats,
-    lean: Floats,
-    lean_start: Integers,
-    even: bool,
-    effect: float,
-) -> tuple[Positions, Positions, Positions, Floats, Floats, Floats, Integers]:
-    """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
-    many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
-
-    A run is a day, or a path where paths lean.
-    """
-    size, longest = 0, 0
-    partly = np.zeros(offset.size - 1, np.bool_)
-    for group in range(offset.size - 1):
-        own = 0
-        for slot in range(offset[group], offset[group + 1]):
-            days = day_offset[stratum[slot] + 1] - day_offset[stratum[slot]]
-            own += kept[slot] if lean.size else min(kept[slot], days)
-            partly[group] = partly[group] or covered[slot] != 1.0
-            longest = max(longest, days)
-        size += own if partly[group] else 0
-    column, many, number = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-    weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
-    starts, begins, entry = path_starts(day_kept), np.zeros(offset.size, np.int64), np.empty(longest, np.int64)
-    to = 0
-    for group in range(offset.size - 1):
-        for slot in range(offset[group], offset[group + 1] if partly[group] else offset[group]):
-            left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
-            for each in range(right - left):
-                entry[each] = -1
-            for each in range(begin[slot], end[slot]):
-                entry[day[each] - left] = each
-            inner = _scale(day_rows, day_kept, day, share, begin[slot], end[slot], even)
-            outer = _scale_of_all(day_rows, day_kept, left, right, even)
-            unseen = effect * (1.0 - kept[slot] / whole[slot])
-            for where in range(left, right):
-                own, each, more = day_kept[where], entry[where - left], 0.0
-                if not own:
-                    continue
-                beside = _beside(day_rows, day_kept, where, even)
-                less = beside * outer
-                if each >= 0 and share[each] > 0.0:
-                    more = beside * share[each] * inner
-                leans = lean.size > 0 and each >= 0
-                for path in range(own if leans else 1):
-                    found = more * lean[lean_start[each] + path] if leans else more
-                    column[to], many[to], number[to] = starts[where] + path, 1 if leans else own, slot
-                    weight[to], in_all[to] = found, less
-                    reach[to] = (found - less * covered[slot]) ** 2 * unseen
-                    to += 1
-        begins[group + 1] = to
-    return column[:to], many[:to], number[:to], weight[:to], in_all[:to], reach[:to], begins
 
 
 @compiled
