@@ -115,7 +115,7 @@ def test_of_many_cells_larger_ones_are_looked_at():
         ("SELECT FORECAST(temp, '7d') WHERE lat > 80", "needs .* buckets"),
         ("SELECT FORECAST(temp, '9y')", "more than 1,000"),
         ("SELECT FORECAST(temp, '2y')", "tell at most 100 ahead"),
-        ("SELECT FORECAST(temp, '1d', '1h')", "finer than what this sketch keeps"),
+        ("SELECT FORECAST(temp, '1d', '1h')", "counts rows by day; forecast buckets that are no shorter"),
     ],
 )
 def test_a_forecast_beyond_reason_is_refused_with_a_reason(question, why):

@@ -392,13 +392,21 @@ def test_too_many_groups_are_refused():
         Data(places=1, hours=24 * 400, kept=0.0).as_asked("SELECT MAX(temp) GROUP BY BUCKET('5m')")
 
 
-def test_buckets_shorter_than_a_day_are_answered_by_days_or_refused_where_one_insists():
-    answer = PLAIN.query("SELECT BUCKET('6h') AS t, COUNT(*) AS n GROUP BY BUCKET('6h')")
+def test_buckets_shorter_than_slots_are_answered_by_slots_or_refused_where_one_insists():
+    answer = PLAIN.query("SELECT BUCKET('5m') AS t, COUNT(*) AS n WHERE time < '2024-01-03' GROUP BY BUCKET('5m')")
+    hours = PLAIN.query("SELECT BUCKET('1h') AS t, COUNT(*) AS n WHERE time < '2024-01-03' GROUP BY BUCKET('1h')")
+    assert answer.rows == hours.rows
+    assert answer.notes == ("BUCKET('5m') is finer than what this sketch keeps: BUCKET('1h') stands in",)
+    with pytest.raises(NotKept, match=r"ask for BUCKET\('1h'\), or without strict"):
+        ask(Strands.empty(PLAIN.layout), "SELECT COUNT(*) GROUP BY BUCKET('5m')", PLAIN.summary, strict=True)
+
+
+def test_buckets_shorter_than_a_day_are_answered_by_days_where_slots_tell_no_hours():
+    untold = replace(PLAIN.summary, layout=replace(PLAIN.summary.layout, clocked=False))
+    answer = ask(Strands.empty(PLAIN.layout), "SELECT BUCKET('6h') AS t, COUNT(*) AS n GROUP BY BUCKET('6h')", untold)
     days = PLAIN.query("SELECT BUCKET('1d') AS t, COUNT(*) AS n GROUP BY BUCKET('1d')")
     assert answer.rows == days.rows
     assert answer.notes == ("BUCKET('6h') is finer than what this sketch keeps: BUCKET('1d') stands in",)
-    with pytest.raises(NotKept, match=r"ask for BUCKET\('1d'\), or without strict"):
-        ask(Strands.empty(PLAIN.layout), "SELECT COUNT(*) GROUP BY BUCKET('6h')", PLAIN.summary, strict=True)
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/St_Johns", "Asia/Kathmandu"])

@@ -185,7 +185,16 @@ def test_what_all_stretches_have_in_common_is_off_in_all_of_them():
         found = np.tile(one, (many, 1))
         nothing, none = np.zeros(0, np.int64), np.zeros(0)
         about = (np.zeros(0, np.uint8), np.zeros((4, 1, 1)), *(np.array([each]) for each in (50.0 * many, 0.0, 1.0)))
-        days = (np.zeros((1, 1)), nothing, nothing, nothing, none, *([np.zeros(1, np.int64)] * 2), np.array([0, 1]))
+        days = (
+            np.zeros((1, 1)),
+            nothing,
+            nothing,
+            nothing,
+            none,
+            *([np.zeros(1, np.int64)] * 2),
+            np.array([0, 1]),
+            np.zeros(1, np.bool_),
+        )
         halves.append([stretched.errors(0, found, np.array([0, many]), 0.0, *about, *days, by)[0] for by in (1.0, 4.0)])
     (alone, twice), (together, _) = halves
     assert together > 1.2 * alone / 10.0  # a hundred that were independent would be off by a tenth

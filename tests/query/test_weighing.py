@@ -52,6 +52,8 @@ def world(seed: int) -> tuple[Strata, Scales, np.ndarray, np.ndarray | None]:
         strata = replace(strata, run_place=np.arange(strata.run_place.size))
     covered = random.choice([0.0, 0.3, 1.0], strata.day_rows.size, p=random.dirichlet(np.ones(3)))
     lean = random.random(strata.codes.shape[1]) + 0.5 if seed % 3 == 0 else None
+    if lean is not None and seed % 2:  # few paths are of the hours in scope, or none
+        lean *= random.random(lean.size) < (0.0 if seed % 5 == 0 else 0.4)
     return strata, scales, np.ones(covered.size) if seed % 5 == 0 else covered, lean
 
 
@@ -64,9 +66,10 @@ def answers(estimates) -> dict[str, float | tuple[float, float]]:
             found[f"{name} {feature}"] = getattr(numbers, name)
             if name != "variance" or np.all(numbers.variance > 0):
                 found[f"{name}_p95 {feature}"] = getattr(numbers, f"{name}_p95")
-        for share in (0.0, 0.3, 0.5):
+        for share in (0.0, 0.3, 0.5, 1.0):
             found[f"quantile {feature} {share}"] = numbers.quantile(share)
-            found[f"quantile_p95 {feature} {share}"] = numbers.quantile_p95(share)
+            if 0.0 < share < 1.0:  # paths do not tell how sure extremes are
+                found[f"quantile_p95 {feature} {share}"] = numbers.quantile_p95(share)
     for one, two in ((0, 1), (0, 2), (1, 2)):
         for name in ("covariance", "correlation"):
             found[f"{name} {one} {two}"] = getattr(estimates, name)(one, two)

@@ -60,6 +60,8 @@ def made(some_rows, layout, contexts=None):
 
 LAYOUT = PathLayout(months=1, bins=BINS, kept=0.5, slot_us=HOUR_US, regular=True)
 WHOLE = made(rows(), LAYOUT)
+#: Whose slots do not tell which paths there are, so that every so many of them stay (`test_hours` has the others).
+UNTOLD = made(rows(), replace(LAYOUT, clocked=False))
 
 
 def paths_by_place(summary):
@@ -83,26 +85,31 @@ def test_a_summary_counts_every_row_and_keeps_its_share_of_the_paths():
     assert np.abs(share - 0.5).max() < 0.03
 
 
+@pytest.mark.parametrize("whole", [WHOLE, UNTOLD], ids=["slots tell", "slots do not tell"])
 @given(share=st.floats(0.0, 1.0))
 @settings(max_examples=40)
-def test_thinning_keeps_the_share_of_every_place_and_changes_no_count(share):
-    thin = WHOLE.thinned(share)
-    same_counts(thin, WHOLE)
-    assert thin.rows == WHOLE.rows
+def test_thinning_keeps_the_share_of_every_place_and_changes_no_count(whole, share):
+    thin = whole.thinned(share)
+    same_counts(thin, whole)
+    assert thin.rows == whole.rows
     assert thin.layout.kept == pytest.approx(0.5 * share)
-    before, after = paths_by_place(WHOLE), paths_by_place(thin)
-    assert (np.abs(after - share * before) <= 1.0 + 1e-9 * before).all()
+    before, after = paths_by_place(whole), paths_by_place(thin)
+    # Of slots that are told as many stay, give or take one; but here a tenth of the rows are missing.
+    off = 1.0 + 1e-9 * before if whole is UNTOLD else 4.0 * np.sqrt(0.1 * before)
+    assert (np.abs(after - share * before) <= off).all()
     assert thin.paths == after.sum()
 
 
+@pytest.mark.parametrize("whole", [WHOLE, UNTOLD], ids=["slots tell", "slots do not tell"])
 @given(share=st.floats(0.05, 0.95))
 @settings(max_examples=20)
-def test_paths_that_stay_are_spread_over_time(share):
+def test_paths_that_stay_are_spread_over_time(whole, share):
     """Of the paths of any run of days so many stay, give or take one; and each is as it was."""
-    thin = WHOLE.thinned(share)
-    for before, after in zip(WHOLE.opened([0, 1, 2]), thin.opened([0, 1, 2]), strict=True):
+    thin = whole.thinned(share)
+    for before, after in zip(whole.opened([0, 1, 2]), thin.opened([0, 1, 2]), strict=True):
         drift = np.cumsum(after.day_kept) - share * np.cumsum(before.day_kept)
-        assert np.ptp(np.append(0.0, drift)) <= 1.0 + 1e-6
+        off = 1.0 + 1e-6 if whole is UNTOLD else 4.0 * np.sqrt(0.1 * before.day_kept.sum())
+        assert np.ptp(np.append(0.0, drift)) <= off
         assert (after.day_kept <= before.day_kept).all()
         position = 0
         for column in after.codes.T:  # a subsequence of the paths before
@@ -119,7 +126,7 @@ def test_all_or_none_of_the_paths():
 
 
 def test_thinning_twice_is_thinning_by_the_product():
-    twice, once = WHOLE.thinned(0.5).thinned(0.4), WHOLE.thinned(0.2)
+    twice, once = UNTOLD.thinned(0.5).thinned(0.4), UNTOLD.thinned(0.2)
     assert twice.layout.kept == pytest.approx(once.layout.kept)
     assert np.abs(paths_by_place(twice) - paths_by_place(once)).max() <= 2
 

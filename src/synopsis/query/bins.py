@@ -96,6 +96,12 @@ class Bins:
         """The values that so much of the mass axis lies below, on the grid where there is one."""
         return slices.values(*self.of_values, place)
 
+    def known_ends(self, counts: Integers, covered: Floats, share: Floats, *, exact: bool) -> tuple[Floats, Floats]:
+        """Groups: between which places on the mass axis rows are known to be in scope; infinite where none are."""
+        own = (self.starts, self.stops, self.chosen, self.offset, self.axis.mass)
+        first, last = slices.known_ends(*own, counts, covered, share, exact)
+        return first, last
+
     def ends(
         self, counts: Integers, covered: Floats, share: Floats, within: tuple[float, float]
     ) -> tuple[Floats, Floats]:

@@ -95,7 +95,7 @@ def runs_of(
             left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
             if outer[stratum[slot]] < 0.0:
                 outer[stratum[slot]] = scale_of_all(day_rows, day_kept, left, right, even)
-            inner = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], even)
+            inner = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], lean, lean_start, even)
             unseen = effect * (1.0 - kept[slot] / whole[slot])
             if brief[group]:
                 rest[slot] = covered[slot] ** 2 * unseen

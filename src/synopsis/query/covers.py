@@ -13,7 +13,7 @@ import numpy as np
 
 from synopsis.sketch.compiled import Later
 from synopsis.sketch.moments import Floats, Integers
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.strata import Flags, Strata
 
 if TYPE_CHECKING:
     from synopsis.query import weighing
@@ -52,6 +52,12 @@ class Covers:
     def groups(self) -> int:
         """How many groups there are."""
         return self.offset.size - 1
+
+    def speaking(self, strata: Strata) -> tuple[Floats, Flags]:
+        """How paths lean, and groups: whether they know which part of their day they are of."""
+        given = (self.day, self.share, strata.day_kept, self.lean, self.lean_start, self.offset, strata.even)
+        lean, timed = weighing.speaking(*given)
+        return lean, timed
 
     @cached_property
     def lean_start(self) -> Integers:

@@ -123,10 +123,11 @@ def _forecast(relation: Relation, asked: Curve) -> Answer:
 
 def _series(relation: Relation, asked: Curve, step: str) -> Answer:
     """The means of buckets, of each cell."""
-    spell = 1 if relation.summary is None else relation.summary.layout.spell
-    if Bucket.parse(step).nominal_s < Bucket.parse(f"{spell}d").nominal_s and spell > 1:
-        why = f"this sketch counts rows by spells of {spell} days; forecast buckets that are no shorter"
-        raise NotKept(f"{why}, as in FORECAST({asked.name.text}, '1y', '{spell}d')", *asked.where)
+    layout = None if relation.summary is None else relation.summary.layout
+    if layout is not None and not layout.moving and Bucket.parse(step).nominal_s < Bucket("d", layout.spell).nominal_s:
+        by = "day" if layout.spell == 1 else f"spells of {layout.spell} days"
+        why = f"this sketch counts rows by {by}; forecast buckets that are no shorter"
+        raise NotKept(f"{why}, as in FORECAST({asked.name.text}, '1y', '{layout.spell}d')", *asked.where)
     keys: tuple[Key, ...] = (*(() if asked.cell is None else (asked.cell,)), BucketKey(step))
     mean, count = (Item(name, Aggregate(name, (asked.name,))) for name in ("mean", "count"))
     items = (*(Item(f"key {at}", key) for at, key in enumerate(keys)), mean, count)

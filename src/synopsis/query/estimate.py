@@ -201,7 +201,9 @@ class Estimates:
         given = (counted, is_counted, sample.codes(feature), *live, sample.slots.offset, offset)
         mass, *numbers = contents.numbered(*(tables, *given))
         told = sample.stretched(feature, tables) if self._anything else None
-        best = numbers if told is None else told.numbers
+        best = numbers
+        if told is not None:
+            best = [np.where(told.tells, *each) for each in zip(told.numbers, numbers, strict=True)]
         about = (sample.bins(feature), own.ranges, self, feature, tuple(numbers), told)
         found = Numbers(tables, mass, best[0], best[1], best[2], *about)
         self._numbers[feature] = ref(found)
@@ -428,8 +430,19 @@ class Numbers:
     def _at(self, share: float) -> Floats:
         """Where on the mass axis a share of the rows is reached, and the values there; NaN where there is nothing."""
         if share not in self._places:
-            self._places[share] = mixtures.valued(*self._mixture, *self.bins.of_values, share)
+            given = (*self._mixture, *self.bins.of_values, share)
+            if 0.0 < share < 1.0:
+                self._places[share] = mixtures.valued(*given)
+            else:
+                self._places[share] = mixtures.outermost(*given, *self._known_ends)
         return self._places[share]
+
+    @property
+    def _known_ends(self) -> Interval:
+        """Between which places on the mass axis rows are known to be in scope."""
+        whole, sample = self.estimates, self.estimates.sample
+        counts = sample.strata.counts[sample.position(self.feature)]
+        return self.bins.known_ends(counts, sample.covered, self.share, exact=whole._exact(self.feature))
 
     @cached_property
     def _mixture(self) -> mixtures.Mixture:
@@ -480,12 +493,16 @@ class Numbers:
 
     def _errors(self, statistic: int) -> Interval:
         """Half of the interval of a statistic, and to which side bins below nothing were cut off for."""
-        if self.told is not None:
-            own = self.count, self.average, self.variance
-            half = self.told.errors(statistic, *own, self.estimates.sample.expected(self.feature))
+        told = self.told
+        if told is None:
+            half, skew, _ = influences.of_numbers(statistic, 0.0, _NO_TABLE, *self._given)
+            return half, skew
+        own = self.count, self.average, self.variance
+        half = told.errors(statistic, *own, self.estimates.sample.expected(self.feature))
+        if told.tells.all():
             return half, np.zeros(half.size)
-        half, skew, _ = influences.of_numbers(statistic, 0.0, _NO_TABLE, *self._given)
-        return half, skew
+        others, skew, _ = influences.of_numbers(statistic, 0.0, _NO_TABLE, *self._given)
+        return np.where(told.tells, half, others), np.where(told.tells, 0.0, skew)
 
     @cached_property
     def count_p95(self) -> Interval:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.query import arrangements, settled, told, weighing
-from synopsis.sketch import decoding
+from synopsis.sketch import decoding, hours
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.strata import Flags
@@ -28,6 +28,7 @@ def followed(
     span_us: tuple[int, int],
     asked: tuple[Any, ...],
     rhythm: tuple[bool, float],
+    told_hours: tuple[int, np.uint64],
     levels: tuple[Any, ...],
     demands: tuple[Any, ...],
     fine_bins: tuple[Any, ...],
@@ -38,20 +39,26 @@ def followed(
     """What became of a question, and if it is answered, what `settled` has of it.
 
     `blocks` are what `decoding` takes, `asked` and `levels` what `told` takes before and behind the strata, `demands`
-    what `arrangements` takes; `shares` are of quantiles, statistic by statistic.
+    what `arrangements` takes; `told_hours` are slots and the turn below which they have paths, no slots where these do
+    not tell; `shares` are of quantiles, statistic by statistic.
     """
     fields, day_offset, ordinal, facts, stretch_offset, shift, stretch_count = decoding.decoded(*blocks)
-    _, starts, stops, counts, tilt, run_offset, run_place, run_first, run_days, _, day_rows, day_kept, codes = fields
+    _, starts, stops, counts, tilt, run_offset, run_place, run_first, run_days, run_turn, day_rows, day_kept, codes = (
+        fields
+    )
     nothing, unpromised = np.empty((0, 5)), np.empty(0, np.int8)
     if not fields[0].size:
         return EMPTY, nothing, unpromised
     slots, rows, offset, in_scope, day, share, whole_scope, place = weighing.all_in_scope(
         run_offset, run_place, run_first, run_days, day_offset, day_rows, day_kept, chosen, span_us[0], span_us[1]
     )
-    nowhere, no_lean = np.empty(0, np.int64), np.empty(0)
+    lean, lean_start = np.empty(0), np.empty(0, np.int64)
+    if told_hours[0] > 0 and in_scope[1, 0] > 0:
+        lean = hours.leaning(run_turn, run_first, run_days, day_kept, share, *span_us, *told_hours)
+        lean_start = weighing.path_starts(day_kept)
     given: tuple[Any, ...] = (
         *(*asked, starts, stops, tilt, counts, codes, ordinal, day_offset, day_rows, day_kept, place, *rhythm),
-        *(day, share, whole_scope, no_lean, nowhere),
+        *(day, share, whole_scope, lean, lean_start),
         *(slots[0], slots[1], slots[2], slots[5], slots[6], rows, offset, in_scope[0], in_scope[1]),
         *(facts, stretch_offset, shift, stretch_count, *levels),
     )

@@ -7,6 +7,7 @@ keeps together, the next coarser key stands in; the answer says so, and has the 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from synopsis.core.errors import NotKept
 from synopsis.grid import geohash
@@ -16,6 +17,9 @@ from synopsis.query.groups import finest_cell
 from synopsis.query.tree import BucketKey, CellKey
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.summary import Summary
+
+#: Units of buckets within a day, longest first.
+_UNITS_S: Final = (("h", 3_600), ("m", 60), ("s", 1))
 
 
 def settled(asked: Plan, strands: Strands, summary: Summary | None, strict: bool = False) -> Plan:
@@ -50,8 +54,16 @@ def settled(asked: Plan, strands: Strands, summary: Summary | None, strict: bool
     )
 
 
-def _days(summary: Summary) -> str:
-    return f"{summary.layout.spell}d"
+def _finest(summary: Summary) -> Bucket | None:
+    """The shortest bucket that a summary tells apart; None where any is."""
+    layout = summary.layout
+    if layout.moving:  # paths know the time of day
+        return None
+    if layout.hours is None or layout.spell > 1:
+        return Bucket("d", layout.spell)
+    seconds = layout.hours[0] // 1_000_000
+    unit, length = next((unit, length) for unit, length in _UNITS_S if seconds % length == 0)
+    return Bucket(unit, seconds // length)
 
 
 def _told(key: Keyed) -> str:
@@ -64,10 +76,7 @@ def _told(key: Keyed) -> str:
 def _remaining(key: Keyed, asked: Plan, strands: Strands, summary: Summary | None) -> Keyed | None:
     """The key that stands in for one that is too fine; None where none has to."""
     if isinstance(key, BucketKey):
-        # Paths of moving objects know the time of day.
-        own = (
-            strands.layout.span if summary is None else None if summary.layout.moving else Bucket.parse(_days(summary))
-        )
+        own = strands.layout.span if summary is None else _finest(summary)
         is_finer = own is not None and own.nominal_s > Bucket.parse(key.span).nominal_s
         return replace(key, span=str(own)) if is_finer else None
     if not isinstance(key, CellKey):

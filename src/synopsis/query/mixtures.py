@@ -24,6 +24,9 @@ FEW = 16.0
 #: To this share of what they have not seen, at either end.
 EXTREME = 0.025
 
+#: Of so many rows that are expected, some are there as likely as not.
+EVEN_ODDS = math.log(2.0)
+
 #: Ranks that differ by less are one: what is at the very end of a fine bin belongs to it.
 NEAR = 1e-9
 
@@ -151,6 +154,38 @@ def valued(
     for group in range(offset.size - 1):
         found[0, group] = _at(ends, reached, slope, offset[group], offset[group + 1], share)
         found[1, group] = value_at(mass, low, high, step, found[0, group])
+    return found
+
+
+@compiled
+def outermost(
+    ends: Floats,
+    reached: Floats,
+    slope: Floats,
+    offset: Integers,
+    mass: Floats,
+    low: Floats,
+    high: Floats,
+    step: float,
+    share: float,
+    first: Floats,
+    last: Floats,
+) -> Floats:
+    """Groups: as `valued`, of the least value (`share` 0) or the greatest (1).
+
+    That beyond which so many rows are expected that there are some as likely as not; or where rows are known to be
+    (`first` and `last`), if that is further out.
+    """
+    found = np.empty((2, offset.size - 1))
+    for group in range(offset.size - 1):
+        begin, past = offset[group], offset[group + 1]
+        part = min(EVEN_ODDS / reached[past - 1], 0.5) if past > begin and reached[past - 1] > 0.0 else 0.0
+        if share > 0.0:
+            place = max(_at(ends, reached, slope, begin, past, 1.0 - part), last[group])
+        else:
+            place = min(_at(ends, reached, slope, begin, past, part), first[group])
+        found[0, group] = place
+        found[1, group] = value_at(mass, low, high, step, place)
     return found
 
 

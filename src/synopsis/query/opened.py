@@ -26,14 +26,14 @@ from synopsis.sketch.compiled import Later
 from synopsis.sketch.layout import Layout
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.spells import slowed_end
-from synopsis.sketch.strata import Strata
+from synopsis.sketch.strata import EVER, Strata
 from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
 
 if TYPE_CHECKING:
-    from synopsis.sketch import mixing
+    from synopsis.sketch import hours, mixing
 else:
-    mixing = Later("synopsis.sketch.mixing")
+    hours, mixing = Later("synopsis.sketch.hours"), Later("synopsis.sketch.mixing")
 
 DAY: Final = Bucket.parse("1d")
 
@@ -117,17 +117,25 @@ class Opened:
         """By how much errors are larger than neighbouring paths tell."""
         return effects_of(self.summary.effects, len(self.summary.scales.quantizers))
 
+    def _slow(self, instant_us: int | None) -> int | None:
+        """What the clocks that a summary goes by show at an instant."""
+        if instant_us is None:
+            return None
+        local = instant_us if self.layout.timezone == "UTC" else int(self.layout.zone.to_local(instant_us))
+        return slowed_end(local, self.summary.layout.spell)
+
     def covered(self, begin: int | None, end: int | None) -> Covered:
         """What of each day and place in scope lies in a span of time."""
         strata = self.strata
         assert strata is not None
         spell = self.summary.layout.spell
+        slow = self._slow(begin), self._slow(end)
         if self.layout.timezone == "UTC":
-            slow = (None if each is None else slowed_end(each, spell) for each in (begin, end))
             share = strata.covered(self.chosen, *slow)
         else:
             share = np.where(self.chosen[strata.day_place], _shares(strata, self.layout, begin, end, spell), 0.0)
-        covered = Covered(share)
+        told = self.summary.layout.hours
+        covered = Covered(share, None if told is None else _leaning(strata, share, *slow, *told))
         if self.whereabouts is not None:
             starts = day_us(strata.day, self.layout)
             covered = Covered(*self.whereabouts.within(strata, self.features, share, starts, begin, end))
@@ -135,6 +143,18 @@ class Opened:
             return covered
         whole = covered.share > 0.0 if self.cut == "keep" else covered.share >= 1.0
         return Covered(whole.astype(np.float64))
+
+
+def _leaning(
+    strata: Strata, share: Floats, begin: int | None, end: int | None, slot_us: int, below: np.uint64
+) -> Floats | None:
+    """Paths: how much rather than its day each is in scope; None where no day is cut."""
+    if not ((share > 0.0) & (share < 1.0) & (strata.day_rows > 0)).any():
+        return None
+    ends = (-EVER if begin is None else begin, EVER if end is None else end)
+    runs = (strata.run_turn, strata.run_first, strata.run_days, strata.day_kept)
+    found: Floats = hours.leaning(*runs, share, *ends, slot_us, below)
+    return found
 
 
 def _where(summary: Summary, layout: Layout, scope: Scope) -> tuple[NDArray[np.bool_], Whereabouts | None]:

@@ -172,6 +172,8 @@ def gathered(
     begin: Integers,
     end: Integers,
     slots: Integers,
+    lean: Floats,
+    lean_start: Integers,
 ) -> tuple[Floats, Integers]:
     """All stretches of groups with rows in scope, x facts; and where those of each group begin.
 
@@ -217,14 +219,16 @@ def gathered(
                 if where == own[END] - 1:
                     own[EDGE] += 1.0
                 own[ROWS_IN] += day_rows[where] * part
-                own[KEPT_IN] += day_kept[where] * part
-                for path in range(path_start[where], path_start[where] + day_kept[where]):
-                    code = codes[path]
+                own[KEPT_IN] += weighing.leaning(lean, lean_start, each, day_kept[where]) * part
+                for at in range(day_kept[where]):
+                    code = codes[path_start[where] + at]
                     if code < bins:
-                        value = tables[1, slot, code] - centre
-                        own[INSIDE] += part
-                        own[INSIDE + 1] += part * value
-                        own[INSIDE + 2] += part * (value * value + tables[2, slot, code])
+                        value, inside = tables[1, slot, code] - centre, part
+                        if lean.size:
+                            inside *= lean[lean_start[each] + at]
+                        own[INSIDE] += inside
+                        own[INSIDE + 1] += inside * value
+                        own[INSIDE + 2] += inside * (value * value + tables[2, slot, code])
         offset[group + 1] = number
     return found[:number], offset
 

@@ -176,9 +176,16 @@ class Sample:
         Where a group has none, all paths of its strata speak for it, whatever their day.
         """
         slots, covers, place = self.slots, self._covers, self.strata.shared_place
-        known = (slots.paths, slots.kept, self.covered, self.total, bool(slots.days_cut.any() and not covers.lean.size))
-        leaning = (covers.lean, covers.lean_start, NOWHERE if place is None else place, self.strata.even)
+        lean, timed = self._speaking
+        cut = bool(((slots.days_cut > 0) & ~timed).any())
+        known = (slots.paths, slots.kept, self.covered, self.total, cut)
+        leaning = (lean, covers.lean_start, timed, NOWHERE if place is None else place, self.strata.even)
         return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
+
+    @cached_property
+    def _speaking(self) -> tuple[Floats, Flags]:
+        """How paths lean, and groups: whether they know which part of their day they are of."""
+        return self._covers.speaking(self.strata)
 
     @cached_property
     def heard(self) -> Flags:
@@ -213,7 +220,8 @@ class Sample:
         slots, covers = self.slots, self._covers
         if (self.covered == 1.0).all():
             return self.no_luck
-        known = (slots.whole, slots.kept, slots.paths, self.covered, covers.lean, covers.lean_start, self.strata.even)
+        lean = self._speaking[0]
+        known = (slots.whole, slots.kept, slots.paths, self.covered, lean, covers.lean_start, self.strata.even)
         return Luck(*chance.runs_of(*(*self._given, *known, self.effects[0], self.strata.counts.shape[2])))
 
     @property
@@ -248,12 +256,12 @@ class Sample:
     def edge(self) -> Floats:
         """Groups: rows more or less that there may be because days are cut.
 
-        Rows come alike at all places: ends are independent, places are not.
+        Rows come alike at all places: ends are independent, places are not. Those of stations fill their days evenly.
         """
         if not self.slots.days_cut.any():
             return np.zeros(self.groups)
         strata, covers = self.strata, self._covers
-        if covers.lean.size:
+        if covers.lean.size and not strata.even:
             of_paths = (covers.lean, covers.lean_start, covers.offset)
             return weighing.leaning_edges(strata.day_rows, strata.day_kept, covers.day, covers.share, *of_paths)
         own = (strata.day, strata.day_rows, covers.day, covers.share, self.slots.days_cut, covers.offset)
@@ -262,9 +270,7 @@ class Sample:
     def stretched(self, feature: int, tables: Floats) -> Stretched | None:
         """What stretches tell of a feature, given what its bins measure; None where there are none."""
         stretching = self.strata.stretching
-        if stretching is None or self._covers.lean.size:
-            return None
-        return Stretched(self, feature, tables, stretching)
+        return None if stretching is None else Stretched(self, feature, tables, stretching)
 
     def rounded(self, feature: int) -> float:
         """How often stretches of a feature have been rounded."""
@@ -340,20 +346,23 @@ class Stretched:
 
     def __init__(self, sample: Sample, feature: int, tables: Floats, stretching: Stretching) -> None:
         strata, covers, slots, row = sample.strata, sample._covers, sample.slots, sample.position(feature)
+        lean, timed = sample._speaking
         self._centre, axis = stretching.centre[feature], _running(Itself(sample._scales), stretching)[feature]
         given: tuple[Any, ...] = (
             *(np.ascontiguousarray(strata.stretches[row]), strata.stretch_offsets[row], strata.stretch_shifts[row]),
             *(self._centre, stretching.unit[feature], axis),
             *(strata.starts[row], strata.ends[row], strata.codes[row], tables),
             *(strata.day_offset, strata.day_rows, strata.day_kept, covers.day, covers.share),
-            *(slots.stratum, slots.begin, slots.end, slots.offset),
+            *(slots.stratum, slots.begin, slots.end, slots.offset, lean, covers.lean_start),
         )
         self._found = recalled.gathered(*given)
         recalled.often_rounded(self._found[0], sample.rounded(feature))
+        #: Groups that stretches tell of; of some hours of a day they tell little, and paths that know their hours much.
+        self.tells = weighing.mostly_whole(strata.day_rows, covers.day, covers.share, covers.offset, timed)
         self._about: tuple[Any, ...] = (strata.codes[row], tables)
         self._days: tuple[Any, ...] = (
             *(strata.day_kept, strata.day_rows, covers.day, covers.share),
-            *(slots.begin, slots.end, slots.offset, sample.effects[1 + feature]),
+            *(slots.begin, slots.end, slots.offset, timed, sample.effects[1 + feature]),
         )
 
     @cached_property

@@ -111,6 +111,32 @@ def extremes(
 
 
 @compiled
+def known_ends(
+    starts: Codes,
+    ends: Codes,
+    chosen: Integers,
+    offset: Integers,
+    axis: Floats,
+    counts: Integers,
+    covered: Floats,
+    share: Floats,
+    exact: bool,
+) -> tuple[Floats, Floats]:
+    """Groups: the first and the last place on the mass axis at which rows are known to be in scope; infinite where
+    none are. Of strata that are in scope whole, bins of which all is selected have the rows that were counted.
+    """
+    first, last = np.full(offset.size - 1, np.inf), np.full(offset.size - 1, -np.inf)
+    for group in range(offset.size - 1):
+        for slot in range(offset[group], offset[group + 1] if exact else offset[group]):
+            stratum = chosen[slot]
+            for each in range(starts.shape[1] if covered[slot] >= 1.0 else 0):
+                if counts[stratum, each] > 0 and share[slot, each] >= 1.0:
+                    first[group] = min(first[group], axis[starts[stratum, each]])
+                    last[group] = max(last[group], axis[ends[stratum, each]])
+    return first, last
+
+
+@compiled
 def pieces(
     starts: Codes,
     ends: Codes,

@@ -230,6 +230,7 @@ class Ground(NamedTuple):
     axes: tuple[Any, ...]
     fine_bins: tuple[Any, ...]
     rhythm: tuple[Any, ...]
+    hours: tuple[int, np.uint64]
     plain_levels: tuple[Any, ...]  #: where stretches tell nothing
     levels: tuple[Any, ...]
     widened: frozenset[int]  #: features of which paths are no ground for intervals at 95%
@@ -244,6 +245,7 @@ class Ground(NamedTuple):
             axes_of(same),
             fine_bins(same),
             (summary.layout.even, summary.layout.pace),
+            summary.layout.hours or (0, np.uint64(0)),
             (*levels_of(same, None), effects),
             (*levels_of(same, summary.layout.stretching), effects),
             frozenset(filter(summary.scales.is_widened, range(len(summary.scales.quantizers)))),
@@ -281,6 +283,7 @@ def _route(
         (
             (topic.wanted, topic.shares, likely, *clause, *ground.axes, wanted.positions),
             ground.rhythm,
+            ground.hours,
             ground.plain_levels if stretching is None else ground.levels,
             demands,
             ground.fine_bins,

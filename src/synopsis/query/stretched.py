@@ -33,6 +33,7 @@ from synopsis.query.recalled import (
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.strata import Flags
 
 #: Stretches, all known well, against which those that are cut alike are thought to have nothing in common.
 COMMON = 1.0
@@ -200,13 +201,15 @@ def errors(
     begin: Integers,
     end: Integers,
     slots: Integers,
+    timed: Flags,
     effect: float,
 ) -> Floats:
     """Groups: half of the interval at 95% of a statistic (`influences.AVERAGE`, `TOTAL` or `VARIANCE`).
 
     Rows of cut stretches that have no path differ by chance; they lean as paths in scope do, which is not known well,
-    and what all that are cut alike have in common adds up; and what is kept of stretches is rounded. `effect` is that
-    of the choice of paths on means. Cost: proportional to the stretches; of variances, to the paths of cut ones.
+    and what all that are cut alike have in common adds up; and what is kept of stretches is rounded. `timed` says of
+    which groups paths know the part of their day that they are of, `effect` is that of the choice of paths on means.
+    Cost: proportional to the stretches; of variances, to the paths of cut ones.
     """
     influence, spread, _ = influences.by_bin(statistic, 0.0, np.empty((0, 0)), tables, count, average, variance, slots)
     if statistic == influences.VARIANCE:  # of what tails have, stretches know all
@@ -250,7 +253,9 @@ def errors(
             trusted, alike, differs = together[edge]
             if alike > 0.0:  # what all have in common is not known well either
                 total += ALIKE * alike * differs / (trusted + COMMON)
-        hours = _hours(influence, codes, path_start, day_kept, day_rows, day, share, begin, end, slots, group, bins)
+        hours = 0.0
+        if not timed[group]:
+            hours = _hours(influence, codes, path_start, day_kept, day_rows, day, share, begin, end, slots, group, bins)
         total *= effect if statistic != influences.VARIANCE else 1.0
         square = total + ROUNDED * rounding + hours
         known = influences.student(paths + 1.0) if total > 0.0 else NORMAL

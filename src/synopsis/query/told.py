@@ -95,6 +95,20 @@ def _row(features: Integers, feature: int) -> int:
 
 
 @compiled
+def _either(
+    first: Flags, numbers: tuple[Floats, Floats, Floats], others: tuple[Floats, Floats, Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Count, mean and variance of each group, from the `first` or from the others."""
+    found = (others[0].copy(), others[1].copy(), others[2].copy())
+    for group in range(first.size):
+        if first[group]:
+            found[0][group], found[1][group], found[2][group] = (
+                numbers[0][group], numbers[1][group], numbers[2][group],
+            )  # fmt: skip
+    return found
+
+
+@compiled
 def _kept(table: Floats) -> Floats:
     """A table without what is below nothing."""
     found = np.empty(table.shape)
@@ -236,18 +250,21 @@ def tell(
         partly = partly or covered[slot] != 1.0
     for group in range(groups):
         cut = cut or days_cut[group] > 0
-    hours = cut and lean.size == 0
+    lean, timed = weighing.speaking(day, share, day_kept, lean, lean_start, day_begins, even)
+    hours = False
+    for group in range(groups):
+        hours = hours or (days_cut[group] > 0 and not timed[group])
     total = weighing.added(rows, slots)
     days = (day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots)
     column, slot_of, weight, part, at_place, paths = weighing.paths_of(
-        *days, in_scope, kept, covered, total, hours, lean, lean_start, place, even
+        *days, in_scope, kept, covered, total, hours, lean, lean_start, timed, place, even
     )
     for group in range(groups):
         if paths[group + 1] == paths[group]:
             return False, found
     reach = influences.reaches(weight, part, paths, in_scope, total, effects[0])
     edge = np.zeros(groups)
-    if cut and not hours:
+    if cut and lean.size and not even:
         edge = weighing.leaning_edges(day_rows, day_kept, day, share, lean, lean_start, day_begins)
     elif cut:
         edge = weighing.edges(ordinal, day_rows, day, share, days_cut, day_begins, pace)
@@ -351,18 +368,25 @@ def tell(
     masses, size, average, variance = contents.numbered(
         one_tables, summed, is_counted, codes[row], live_column, live_slot, live_mass, slots, live
     )
-    # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone.
-    by_bins, is_stretched = (size, average, variance), kind == ANYTHING and stretch_count.size > 0 and not lean.size
-    known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots, effects[1 + one])
+    # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone. Of some
+    # hours of a day stretches tell little, and paths that know their hours much.
+    by_bins, is_stretched, any_by_bins = (size, average, variance), False, True
+    by_stretches = _flags(groups, False)
+    if kind == ANYTHING and stretch_count.size > 0:
+        by_stretches = weighing.mostly_whole(day_rows, day, share, day_begins, timed)
+        any_by_bins = False
+        for group in range(groups):
+            is_stretched, any_by_bins = is_stretched or by_stretches[group], any_by_bins or not by_stretches[group]
+    known_days: tuple[Any, ...] = (day_kept, day_rows, day, share, begin, end, slots, timed, effects[1 + one])
     stretches, in_groups = no_table, nowhere
     if is_stretched:
         stretches, in_groups = recalled.gathered(
             facts[0], stretch_offset[0, : stretch_count[0] + 1], shift[0], centre[one], unit[one], levels[one],
             starts[row], stops[row], codes[row], one_tables, day_offset, day_rows, day_kept,
-            day, share, stratum, begin, end, slots,
+            day, share, stratum, begin, end, slots, lean, lean_start,
         )  # fmt: skip
         recalled.often_rounded(stretches, effects[1 + effects.size // 2 + one])
-        size, average, variance = stretched.numbers(stretches, in_groups, centre[one])
+        size, average, variance = _either(by_stretches, stretched.numbers(stretches, in_groups, centre[one]), by_bins)
     if kind == LEAF and not exact:
         value = contents.sums(size, average, heard, count, worths[0])
     else:
@@ -421,11 +445,14 @@ def tell(
     )
     for statistic in range(influences.QUANTILE):
         if likely and is_wanted[statistic]:
-            if is_stretched:
-                half = stretched.errors(statistic, *of_stretches, *known_days)
-                off = np.zeros(groups)
-            else:
+            half, off = np.zeros(groups), np.zeros(groups)
+            if any_by_bins:
                 half, off, _ = influences.of_numbers(statistic, 0.0, no_table, *given, *about)
+            if is_stretched:
+                of_stretched = stretched.errors(statistic, *of_stretches, *known_days)
+                for group in range(groups):
+                    if by_stretches[group]:
+                        half[group], off[group] = of_stretched[group], 0.0
             for group in range(groups):
                 halves[statistic, group], skews[statistic, group] = half[group], off[group]
     mean_low, mean_high = none, none
@@ -460,9 +487,15 @@ def tell(
     if shares.size:
         flat = slices.pieces(starts[row], stops[row], tilt[row], stratum, axis, slots, masses, one_ranges)
         mixture = mixtures.running(*flat)
+        known_ends = slices.known_ends(
+            starts[row], stops[row], stratum, slots, axis, counts[row], covered, one_tables[0], exact
+        )
         for turn in range(shares.size):
             rank, wide_low, wide_high = shares[turn], none, none
-            at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
+            if 0.0 < rank < 1.0:
+                at = mixtures.valued(*mixture, axis, *ends, step[one], rank)
+            else:
+                at = mixtures.outermost(*mixture, axis, *ends, step[one], rank, *known_ends)
             if likely and 0.0 < rank < 1.0:
                 left = slices.below(starts[row], stops[row], tilt[row], stratum, axis, slots, at[0])
                 half, off, tells = influences.of_numbers(influences.QUANTILE, rank, left, *given, *about)

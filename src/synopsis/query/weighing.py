@@ -127,15 +127,35 @@ def beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> floa
 
 
 @compiled
+def leaning(lean: Floats, lean_start: Integers, each: int, paths: int) -> float:
+    """How many of the paths of a day are in scope, for each unit of its part that is."""
+    if not lean.size:
+        return float(paths)
+    found = 0.0
+    for path in range(lean_start[each], lean_start[each] + paths):
+        found += lean[path]
+    return found
+
+
+@compiled
 def scale_of(
-    day_rows: Integers, day_kept: Integers, day: Integers, share: Floats, begin: int, end: int, even: bool
+    day_rows: Integers,
+    day_kept: Integers,
+    day: Integers,
+    share: Floats,
+    begin: int,
+    end: int,
+    lean: Floats,
+    lean_start: Integers,
+    even: bool,
 ) -> float:
     """By how much more a path stands for rows, so that those in scope are stood for, those of days without one, too."""
     wanted = stood_for = 0.0
     for each in range(begin, end):
         if share[each] > 0.0:
             wanted += day_rows[day[each]] * share[each]
-            stood_for += day_kept[day[each]] * beside(day_rows, day_kept, day[each], even) * share[each]
+            own = leaning(lean, lean_start, each, day_kept[day[each]])
+            stood_for += own * beside(day_rows, day_kept, day[each], even) * share[each]
     return wanted / stood_for if stood_for > 0.0 else 0.0
 
 
@@ -167,10 +187,12 @@ def paths_of(
     cut: bool,
     lean: Floats,
     lean_start: Integers,
+    timed: Flags,
     place: Integers,
     even: bool,
 ) -> tuple[Positions, Positions, Floats, Floats, Positions, Integers]:
-    """Paths of days in scope: column, slot, weight; part of its day in scope, where days are cut; place, if given.
+    """Paths of days in scope: column, slot, weight; part of its day in scope, where days are `cut` of groups whose
+    paths do not know their hours (`timed`), 1 in others; place, if given.
 
     Where a group has none, all paths of its strata speak for it, whatever their day, and have no place. The weights of
     a group are those of its rows. At last, where the paths of groups begin.
@@ -187,7 +209,7 @@ def paths_of(
     for group in range(offset.size - 1):
         first, reached = to, 0.0
         for slot in range(offset[group], offset[group + 1]):
-            scale = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], even)
+            scale = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], lean, lean_start, even)
             for each in range(begin[slot], end[slot]):
                 where = day[each]
                 if not (day_kept[where] and share[each] > 0.0 and day_rows[where] > 0):
@@ -198,7 +220,7 @@ def paths_of(
                     weight[to] = own * lean[lean_start[each] + path] if lean.size else own
                     reached += weight[to]
                     if cut:
-                        part[to] = share[each]
+                        part[to] = 1.0 if timed[group] else share[each]
                     if place.size:
                         where_at[to] = place[where]
                     to += 1
@@ -294,6 +316,53 @@ def leaning_edges(
                 square += weight * max(weight - 1.0, 0.0) * step * step / 2.0 + weight * held * (1.0 - held)
         edge[group] = NORMAL * np.sqrt(square)
     return edge
+
+
+@compiled
+def speaking(
+    day: Integers,
+    share: Floats,
+    day_kept: Integers,
+    lean: Floats,
+    lean_start: Integers,
+    offset: Integers,
+    even: bool,
+) -> tuple[Floats, Flags]:
+    """How paths lean, and groups: whether they know which part of their day they are of.
+
+    Of a station's hours in which no path lies, the others of these days have to speak, all of a day alike.
+    """
+    timed = np.empty(offset.size - 1, np.bool_)
+    for group in range(timed.size):
+        timed[group] = lean.size > 0
+    if not lean.size or not even:
+        return lean, timed
+    found = lean.copy()
+    for group in range(timed.size):
+        reached = 0.0
+        for each in range(offset[group], offset[group + 1]):
+            if share[each] > 0.0:
+                reached += leaning(lean, lean_start, each, day_kept[day[each]])
+        timed[group] = reached > 0.0
+        for each in range(offset[group], offset[group + 1] if reached == 0.0 else offset[group]):
+            for path in range(lean_start[each], lean_start[each] + day_kept[day[each]]):
+                found[path] = 1.0
+    return found, timed
+
+
+@compiled
+def mostly_whole(day_rows: Integers, day: Integers, share: Floats, offset: Integers, timed: Flags) -> Flags:
+    """Groups: whether no more rows in scope are of days that are cut than of whole ones, or paths know no hours."""
+    found = np.empty(timed.size, np.bool_)
+    for group in range(timed.size):
+        whole = partly = 0.0
+        for each in range(offset[group], offset[group + 1]):
+            if share[each] >= 1.0:
+                whole += day_rows[day[each]]
+            else:
+                partly += day_rows[day[each]] * share[each]
+        found[group] = not timed[group] or partly <= whole
+    return found
 
 
 @compiled

@@ -20,6 +20,9 @@ GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 #: An odd number without a pattern, to mix bits with.
 MIXED: Final = np.uint64(0xBF58476D1CE4E5B9)
 
+#: The largest share below one.
+_MOST_SHARE: Final = 1.0 - 2.0**-53
+
 Turns = NDArray[np.uint64]
 
 
@@ -48,8 +51,8 @@ def stays(turn: Turns, share: float) -> NDArray[np.bool_]:
 
 
 def threshold(share: float) -> np.uint64:
-    """The turn below which paths stay, where not all of them do."""
-    return np.uint64(share * 2.0**64)
+    """The turn below which paths stay; where all do, all turns but the very last lie there."""
+    return np.uint64(min(share, _MOST_SHARE) * 2.0**64)
 
 
 def scattered(fine: Codes, local_us: Integers) -> Turns:

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 else:
     decoding, ranking, reading = (Later(f"synopsis.sketch.{name}") for name in ("decoding", "ranking", "reading"))
 
-#: The largest share below one.
-_MOST_SHARE: Final = 1.0 - 2.0**-53
-
-
 #: All frames of a block: its head, bins, paths and stretches.
 Frames = tuple[bytes, ...]
 
@@ -151,7 +147,7 @@ class Shelf:
             np.array([block.place_high for block in blocks], np.int64),
             np.array([block.weekly for block in blocks], np.bool_),
             np.array([_told(block.share) for block in blocks], np.int64),
-            np.array([threshold(min(block.share or 0.0, _MOST_SHARE)) for block in blocks], np.uint64),
+            np.array([threshold(block.share or 0.0) for block in blocks], np.uint64),
             where[0].view(np.uint64),
             where[1].view(np.uint64),
         )

@@ -101,6 +101,7 @@ class _Days(NamedTuple):
     kept: Integers
     first: Integers  #: the first path
     part: Floats  #: of the day that is wanted
+    leaning: Floats  #: how many of its paths are wanted, for each unit of that part
     even: bool
 
     def weights(self, strata: int) -> Floats:
@@ -109,7 +110,7 @@ class _Days(NamedTuple):
         And its part of the rows on days without a path.
         """
         own = self.part if self.even else self.rows / np.maximum(self.kept, 1)
-        wanted, stood_for = (np.bincount(self.stratum, each, strata) for each in (self.rows, self.kept * own))
+        wanted, stood_for = (np.bincount(self.stratum, each, strata) for each in (self.rows, self.leaning * own))
         scale = np.divide(wanted, stood_for, out=np.zeros(strata), where=stood_for > 0)
         return np.asarray(own * scale.take(self.stratum))
 
@@ -165,8 +166,14 @@ class Estimates:
         self._chosen: Integers | slice = slice(None) if self._which.size == len(strata) else self._which
         stratum = np.repeat(np.arange(self._which.size), lengths[self._chosen])
         self._part = covered[within]
-        kept, rows = strata.day_kept[within], strata.day_rows[within] * self._part
-        self._days = _Days(stratum, rows, kept, self._first_paths(within), self._part, strata.even)
+        kept, rows, first = strata.day_kept[within], strata.day_rows[within] * self._part, self._first_paths(within)
+        leaning = kept.astype(np.float64)
+        if lean is not None:
+            reached = np.append(0.0, np.cumsum(lean))
+            leaning = reached[first + kept] - reached[first]
+            if strata.even and not leaning.any():  # hours of stations without a path: all of a day speak alike
+                self._lean, leaning = None, kept.astype(np.float64)
+        self._days = _Days(stratum, rows, kept, first, self._part, leaning, strata.even)
         self._rows = np.bincount(stratum, rows, self._which.size)
         self._covered = self._rows / self._whole
 
@@ -232,7 +239,8 @@ class Estimates:
         strata, which = self._strata, self._positions
         stratum = np.repeat(np.arange(self._which.size), np.diff(strata.day_offset)[self._chosen])
         rows = strata.day_rows[which].astype(np.float64)
-        return _Days(stratum, rows, strata.day_kept[which], self._first_paths(which), np.ones(rows.size), strata.even)
+        kept = strata.day_kept[which]
+        return _Days(stratum, rows, kept, self._first_paths(which), np.ones(rows.size), kept, strata.even)
 
     @property
     def _silent(self) -> bool:
@@ -583,7 +591,7 @@ class Estimates:
             return 0.0
         part, at = self._part[self._cut], self._within[self._cut]
         rows = self._strata.day_rows[at]
-        if self._lean is not None and self._lean.size:
+        if self._lean is not None and self._lean.size and not self._strata.even:
             return self._leaning_edge(part, rows, self._strata.day_kept[at], self._days.first[self._cut])
         filled = np.clip(rows * self._pace, 1e-9, 1.0)
         least, most = np.maximum(part + filled - 1.0, 0.0) / filled, np.minimum(part / filled, 1.0)
@@ -923,7 +931,20 @@ class Numbers:
         """QUANTILE of the mixture of all bins, found on the mass axis. Cost: a sort of the bins in use."""
         if not self.count > 0:
             return math.nan
+        if share in (0.0, 1.0):
+            return self.bins.axis.value(self._outermost(share))
         return self.bins.axis.value(float(interpolated(self._mixture, np.array([share]))[0]))
+
+    def _outermost(self, share: float) -> float:
+        """Where the least or the greatest value lies: as likely as not beyond it, or where rows are known to be."""
+        whole, axis = self.estimates, self.bins.axis
+        part = min(math.log(2.0) / self.count, 0.5)
+        at = float(interpolated(self._mixture, np.array([part if share == 0.0 else 1.0 - part]))[0])
+        known = (whole._counts(self.feature)[:, :-1] > 0) & (self.share >= 1.0) & (whole._covered >= 1.0)[:, None]
+        if not whole._exact(self.feature) or not known.any():
+            return at
+        low, high = axis.mass[self.bins.starts[known]].min(), axis.mass[self.bins.ends[known]].max()
+        return min(at, low) if share == 0.0 else max(at, high)
 
     @cached_property
     def _mixture(self) -> Mixture:
