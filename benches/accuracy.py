@@ -598,8 +598,8 @@ def _when_not(figures: dict[str, Any]) -> str:
     )
     lines += _paragraph(
         "Extremes.",
-        "MIN and MAX come from the edges of bins: good for a place and its whole period, guesses for days of it or "
-        "under predicates. At 1/10, with the median width of their certain intervals:",
+        "MIN and MAX of a place and its whole period are edges of bins; elsewhere they lie where a row beyond is as "
+        "likely as not, and certain intervals are wide. At 1/10, with the median width of these:",
         ["data", "MIN", "MAX", "width of MIN", "width of MAX"],
         [
             [
@@ -612,8 +612,9 @@ def _when_not(figures: dict[str, Any]) -> str:
     )
     lines += _paragraph(
         "Hours within a day.",
-        "Time is kept as days: six hours are answered as a quarter of their day, so that nothing is known of mornings "
-        "and nights, and intervals at 95% may miss. MEAN without predicates at 1/10:",
+        "Counts are kept by day. Where places report at a regular pace, paths know their hours, which costs no byte; "
+        "but six hours of a day have few paths, and COUNT of an hour is a share of its day. MEAN without predicates at "
+        "1/10:",
         ["data", "whole days", "cut days", HOURS, f"held, {HOURS}"],
         [
             [

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from synopsis.query.estimate import Estimates, Numbers
+from synopsis.query.estimate import Estimates
+from synopsis.query.feature_numbers import Numbers
 from synopsis.query.predicates import Clause
 from synopsis.query.sampled import Sample
 

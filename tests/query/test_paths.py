@@ -29,10 +29,11 @@ from synopsis.query.paths import of_summary
 from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import Tallies, periods
 
 FEATURES = ("temp", "rain", "half")

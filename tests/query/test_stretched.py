@@ -12,10 +12,10 @@ from synopsis.query.sampled import Sample
 from synopsis.sketch import stretches
 from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.foretelling import told
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.summary import PathLayout
 
 HOUR_US = 3_600_000_000
 PLACES, DAYS = 6, 60

@@ -24,10 +24,11 @@ from synopsis.sketch import blocks
 from synopsis.sketch.budget import even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.layout import Layout
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strands import Strands
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.summary import Summary, cut
 
 FEATURES = ("height", "speed")
 DAY_US = 86_400_000_000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synopsis.sketch.budget import MOVING_BINS, PLACES, Probe, _cost, _together, chosen
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, EVERYTHING
 
 

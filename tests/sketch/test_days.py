@@ -9,9 +9,10 @@ from synopsis.sketch import blocks, days
 from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.evenly import Evenly
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import Strata, from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.summary import Summary, cut
 from synopsis.sketch.tallies import DAY_US, EVERYTHING
 
 RUNS = st.lists(

@@ -10,10 +10,11 @@ from synopsis.sketch import blocks
 from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.effects import Effects
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.summary import Summary, cut
 from synopsis.store.summaries import from_table, to_table
 
 HOUR_US = 3_600_000_000

@@ -14,8 +14,8 @@ from synopsis.sketch.fine import FineSums
 from synopsis.sketch.gathering import PER_INTEGER, Gathering
 from synopsis.sketch.joints import Grain, starts_of
 from synopsis.sketch.meetings import KEYS, Meetings
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
-from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK
 

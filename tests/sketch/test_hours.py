@@ -11,7 +11,8 @@ from tests.sketch.test_summary import BINS, HOUR_US, made, same_counts
 from synopsis.sketch import hours
 from synopsis.sketch.budget import even_choice
 from synopsis.sketch.evenly import threshold
-from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.path_layout import PathLayout
+from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import DAY_US
 
 PLACES, DAYS = 7, 40

@@ -12,10 +12,11 @@ from synopsis.sketch.budget import even_choice, tallied, whereabouts
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.fine import FineSums
 from synopsis.sketch.foretelling import told
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import ABSENT, Scales
 from synopsis.sketch.strata import bin_ranges, from_tallies
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.summary import PathLayout, Summary, cut, place_order
+from synopsis.sketch.summary import Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies
 
 HOUR_US = DAY_US // 24

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.spells import SPELLS, slowed, slowed_end
-from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US
 
 INSTANTS = st.one_of(

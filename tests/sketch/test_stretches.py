@@ -12,11 +12,12 @@ from synopsis.sketch.budget import even_choice, tallied
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.foretelling import foretold, told
 from synopsis.sketch.gathering import Gathering
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
 from synopsis.sketch.strata import Strata, from_tallies
 from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.summary import Summary, cut
 from synopsis.sketch.tallies import DAY_US, Tallies
 
 HOUR_US = 3_600_000_000

@@ -12,9 +12,10 @@ from synopsis.sketch.budget import even_choice
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.joints import Grain, starts_of
 from synopsis.sketch.meetings import Meetings
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import PathLayout, Summary, cut
+from synopsis.sketch.summary import Summary, cut
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, periods
 
 BINS = 15

@@ -11,10 +11,11 @@ from synopsis.sketch import blocks
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.joints import Grain, starts_of
 from synopsis.sketch.meetings import KEYS, Meetings
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.strata import from_tallies
 from synopsis.sketch.streams import Odds
-from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.summary import Summary
 from synopsis.sketch.tallies import Tallies
 from synopsis.store.files import read_files, write_file
 from synopsis.store.summaries import SCHEMA, from_table, to_table

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from synopsis.query import weighing
+from synopsis.query import contents, slices, vectors, weighing
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
+from synopsis.sketch.tilts import Tilts
 
 
 @compiled
@@ -134,3 +135,38 @@ def alive(
         real[0, at], real[1, at], real[2, at] = weight[path], held, weight[path] * held
     _openness(steps, tables, rows, codes, whole, real)
     return whole, real, begins, weighing.worths(real[2], begins)
+
+
+@compiled
+def lumps(
+    cuts: Floats,
+    tables: Floats,
+    leaf_features: Integers,
+    features: Integers,
+    mass: Floats,
+    sizes: Integers,
+    starts: Codes,
+    stops: Codes,
+    tilt: Tilts,
+    stratum: Integers,
+    codes: Codes,
+    column: Positions,
+    slot: Positions,
+    weight: Floats,
+    worth: Floats,
+) -> Floats:
+    """Ends of the condition's ranges x live paths: rows that are on either side of an end, nobody knows."""
+    found = np.empty((cuts.shape[0], column.size))
+    for cut in range(cuts.shape[0]):
+        leaf = int(cuts[cut, 0])
+        feature = leaf_features[leaf]
+        row = vectors.row(features, feature)
+        axis = mass[feature, : sizes[feature] + 1]
+        open_part = slices.between(starts[row], stops[row], tilt[row], stratum, axis, cuts[cut, 1], cuts[cut, 2])
+        for number in range(open_part.shape[0]):
+            for each in range(open_part.shape[1]):
+                open_part[number, each] = cuts[cut, 3] * open_part[number, each]
+        amount = contents.lumped(open_part, tables[leaf], codes[row], column, slot, weight, worth)
+        for path in range(column.size):
+            found[cut, path] = amount[path]
+    return found

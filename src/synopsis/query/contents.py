@@ -7,8 +7,12 @@ values where they say so.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from synopsis.query import chance
+from synopsis.query.sampled import STEADY
 from synopsis.sketch.compiled import compiled
 from synopsis.sketch.moments import Floats, Integers, Positions
 from synopsis.sketch.scales import Codes
@@ -96,6 +100,29 @@ def _follow(table: Floats, expected: Floats, usual: Floats, heard: Flags, begin:
             total += table[number, each]
         for each in range(bins):
             table[number, each] *= rows / total if total > 0.0 else 1.0
+
+
+@compiled
+def corrected(
+    counts: Integers,
+    codes: Codes,
+    stratum: Integers,
+    covered: Floats,
+    whole: Integers,
+    kept: Integers,
+    luck: Any,
+    of_all: Any,
+    offset: Integers,
+) -> Floats:
+    """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
+    expected = counted(counts, stratum, covered)
+    if not luck[0].size:
+        return expected
+    usual = np.empty(stratum.size)
+    for each in range(stratum.size):
+        usual[each] = STEADY * whole[each] / max(kept[each], 1)
+    inside, every = chance.weighed(expected.shape, codes, luck, of_all)
+    return lucky(expected, covered, usual, inside, every, offset)
 
 
 @compiled

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from synopsis.core.errors import BadQuery
-from synopsis.query.estimate import Numbers
+from synopsis.query.feature_numbers import Numbers
 from synopsis.query.inference import standing
 from synopsis.query.pieces import Pieces
 from synopsis.sketch.moments import Floats

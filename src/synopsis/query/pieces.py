@@ -14,7 +14,8 @@ import numpy as np
 
 from synopsis.query.binding import Statistic
 from synopsis.query.covers import Covers, Slots
-from synopsis.query.estimate import Estimates, Numbers
+from synopsis.query.estimate import Estimates
+from synopsis.query.feature_numbers import Numbers
 from synopsis.query.histograms import Histograms
 from synopsis.query.histograms import Strata as Scope
 from synopsis.query.opened import Opened

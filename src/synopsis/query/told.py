@@ -22,11 +22,11 @@ from synopsis.query import (
     recalled,
     slices,
     stretched,
+    vectors,
     weighing,
 )
-from synopsis.query.sampled import STEADY
 from synopsis.sketch.compiled import compiled
-from synopsis.sketch.moments import Floats, Integers, Positions
+from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.scales import Codes
 from synopsis.sketch.strata import Flags
 from synopsis.sketch.tilts import Tilts
@@ -36,130 +36,6 @@ COUNT, MEAN, SUM, VARIANCE, DEVIATION, CORRELATION, QUANTILES = range(7)
 
 #: Kinds of clauses: none, a single leaf, any other.
 ANYTHING, LEAF, OTHER = range(3)
-
-
-@compiled
-def _arange(size: int) -> Positions:
-    found = np.empty(size, np.int32)
-    for each in range(size):
-        found[each] = each
-    return found
-
-
-@compiled
-def _ones(size: int) -> Floats:
-    found = np.empty(size)
-    for each in range(size):
-        found[each] = 1.0
-    return found
-
-
-@compiled
-def _flags(size: int, flag: bool) -> Flags:
-    found = np.empty(size, np.bool_)
-    for each in range(size):
-        found[each] = flag
-    return found
-
-
-@compiled
-def _corrected(
-    counts: Integers,
-    codes: Codes,
-    stratum: Integers,
-    covered: Floats,
-    whole: Integers,
-    kept: Integers,
-    luck: Any,
-    of_all: Any,
-    offset: Integers,
-) -> Floats:
-    """Slots x (bins and absent): rows in scope, the paths' luck taken out, if any of it is known."""
-    expected = contents.counted(counts, stratum, covered)
-    if not luck[0].size:
-        return expected
-    usual = np.empty(stratum.size)
-    for each in range(stratum.size):
-        usual[each] = STEADY * whole[each] / max(kept[each], 1)
-    inside, every = chance.weighed(expected.shape, codes, luck, of_all)
-    return contents.lucky(expected, covered, usual, inside, every, offset)
-
-
-@compiled
-def _row(features: Integers, feature: int) -> int:
-    """Where a feature stands among those that are opened."""
-    for row in range(features.size):
-        if features[row] == feature:
-            return row
-    return -1
-
-
-@compiled
-def _either(
-    first: Flags, numbers: tuple[Floats, Floats, Floats], others: tuple[Floats, Floats, Floats]
-) -> tuple[Floats, Floats, Floats]:
-    """Count, mean and variance of each group, from the `first` or from the others."""
-    found = (others[0].copy(), others[1].copy(), others[2].copy())
-    for group in range(first.size):
-        if first[group]:
-            found[0][group], found[1][group], found[2][group] = (
-                numbers[0][group], numbers[1][group], numbers[2][group],
-            )  # fmt: skip
-    return found
-
-
-@compiled
-def _kept(table: Floats) -> Floats:
-    """A table without what is below nothing."""
-    found = np.empty(table.shape)
-    for slot in range(table.shape[0]):
-        for each in range(table.shape[1]):
-            found[slot, each] = max(table[slot, each], 0.0)
-    return found
-
-
-@compiled
-def _lumps(
-    cuts: Floats,
-    tables: Floats,
-    leaf_features: Integers,
-    features: Integers,
-    mass: Floats,
-    sizes: Integers,
-    starts: Codes,
-    stops: Codes,
-    tilt: Tilts,
-    stratum: Integers,
-    codes: Codes,
-    column: Positions,
-    slot: Positions,
-    weight: Floats,
-    worth: Floats,
-) -> Floats:
-    """Ends of the condition's ranges x live paths: rows that are on either side of an end, nobody knows."""
-    found = np.empty((cuts.shape[0], column.size))
-    for cut in range(cuts.shape[0]):
-        leaf = int(cuts[cut, 0])
-        feature = leaf_features[leaf]
-        row = _row(features, feature)
-        axis = mass[feature, : sizes[feature] + 1]
-        open_part = slices.between(starts[row], stops[row], tilt[row], stratum, axis, cuts[cut, 1], cuts[cut, 2])
-        for number in range(open_part.shape[0]):
-            for each in range(open_part.shape[1]):
-                open_part[number, each] = cuts[cut, 3] * open_part[number, each]
-        amount = contents.lumped(open_part, tables[leaf], codes[row], column, slot, weight, worth)
-        for path in range(column.size):
-            found[cut, path] = amount[path]
-    return found
-
-
-@compiled
-def _put(found: Floats, estimate: Floats, low: Floats, high: Floats) -> None:
-    """Write down estimates of groups, and intervals where there are any."""
-    for group in range(estimate.size):
-        found[0, group] = estimate[group]
-        found[1, group] = low[group] if low.size else np.nan
-        found[2, group] = high[group] if low.size else np.nan
 
 
 @compiled
@@ -274,7 +150,7 @@ def tell(
     leaf_rows = np.empty(leaf_features.size, np.int64)
     for leaf in range(leaf_features.size):
         feature = leaf_features[leaf]
-        leaf_rows[leaf] = _row(features, feature)
+        leaf_rows[leaf] = vectors.row(features, feature)
         row, ranges = leaf_rows[leaf], leaf_ranges[leaf_offset[leaf] : leaf_offset[leaf + 1]]
         axis = mass[feature, : sizes[feature] + 1]
         table = slices.shares(
@@ -283,9 +159,9 @@ def tell(
         for number in range(table.shape[0]):
             for each in range(table.shape[1]):
                 tables[leaf, number, each] = table[number, each]
-    which, live = _arange(column.size), paths
+    which, live = vectors.arange(column.size), paths
     alive, live_column, live_slot, live_weight, live_mass = which, column, slot_of, weight, weight
-    held, once, twice = _ones(column.size), np.empty(0), np.empty(0)
+    held, once, twice = vectors.ones(column.size), np.empty(0), np.empty(0)
     if kind == ANYTHING:
         worths = weighing.worths(weight, paths)
     else:
@@ -294,7 +170,7 @@ def tell(
         )
         alive, live_column, live_slot = numbers[0], numbers[1], numbers[2]
         live_weight, held, live_mass, once, twice = real[0], real[1], real[2], real[3], real[4]
-    heard_by, all_heard = _flags(groups, True), True
+    heard_by, all_heard = vectors.flags(groups, True), True
     for group in range(groups):
         heard_by[group] = worths[0, group] > 0.0
         all_heard = all_heard and heard_by[group]
@@ -304,7 +180,7 @@ def tell(
     lumps = np.empty((0, 0))
     if likely and cuts.shape[0]:
         own = (starts, stops, tilt, stratum, codes, live_column, live_slot, live_weight, live_mass)
-        lumps = _lumps(cuts, tables, leaf_features, features, mass, sizes, *own)
+        lumps = clauses.lumps(cuts, tables, leaf_features, features, mass, sizes, *own)
 
     # how lucky paths were, where exact counts tell
     nobody, none, no_table = np.empty(0, np.int32), np.empty(0), np.empty((0, 0))
@@ -317,11 +193,11 @@ def tell(
         )
     known = (stratum, covered, whole, kept, luck)
     every_day = (counts.shape[2], day_offset, day_rows, day_kept, stratum, even)
-    row, axis = _row(features, one), mass[one, : sizes[one] + 1]
+    row, axis = vectors.row(features, one), mass[one, : sizes[one] + 1]
     expected = contents.counted(counts[row], stratum, covered)
     own_luck = luck if exact else unlucky
     of_all = chance.gathered(codes[row], *every_day, own_luck[7], own_luck[8])
-    untouched = _corrected(counts[row], codes[row], *known, of_all, slots) if exact else expected
+    untouched = contents.corrected(counts[row], codes[row], *known, of_all, slots) if exact else expected
 
     # the count
     count = total if kind == ANYTHING else worths[0].copy()
@@ -338,7 +214,9 @@ def tell(
         leaf_row, met = leaf_rows[0], tables[0]
         if not exact:
             all_of_leaf = chance.gathered(codes[leaf_row], *every_day, luck[7], luck[8])
-        of_leaf = untouched if exact else _corrected(counts[leaf_row], codes[leaf_row], *known, all_of_leaf, slots)
+        of_leaf = (
+            untouched if exact else contents.corrected(counts[leaf_row], codes[leaf_row], *known, all_of_leaf, slots)
+        )
         count = contents.weighed(of_leaf, met, slots, 1.0)
         skew = contents.weighed(of_leaf, met, slots, -1.0)
     if likely and kind == ANYTHING:
@@ -355,12 +233,12 @@ def tell(
         for group in range(groups):
             if kind == OTHER and not heard_by[group]:
                 counted_low[group] = 0.0
-    _put(found[COUNT], count, counted_low, counted_high)
+    vectors.put(found[COUNT], count, counted_low, counted_high)
 
     # the numbers of the feature
     one_tables = slices.measured(starts[row], stops[row], tilt[row], stratum, axis, totals[one], one_ranges)
-    is_counted, heard = _flags(groups, exact), _flags(groups, True)
-    summed = _kept(untouched) if exact else no_table
+    is_counted, heard = vectors.flags(groups, exact), vectors.flags(groups, True)
+    summed = vectors.kept(untouched) if exact else no_table
     if not exact and not all_heard:
         summed = independence.rows_of_bins(expected, independence.alone(one_others, leaf_shares))
         for group in range(groups):
@@ -371,7 +249,7 @@ def tell(
     # Where stretches are kept, they tell count, mean and variance better; of these the bins tell ranks alone. Of some
     # hours of a day stretches tell little, and paths that know their hours much.
     by_bins, is_stretched, any_by_bins = (size, average, variance), False, True
-    by_stretches = _flags(groups, False)
+    by_stretches = vectors.flags(groups, False)
     if kind == ANYTHING and stretch_count.size > 0:
         by_stretches = weighing.mostly_whole(day_rows, day, share, day_begins, timed)
         any_by_bins = False
@@ -386,7 +264,9 @@ def tell(
             day, share, stratum, begin, end, slots, lean, lean_start,
         )  # fmt: skip
         recalled.often_rounded(stretches, effects[1 + effects.size // 2 + one])
-        size, average, variance = _either(by_stretches, stretched.numbers(stretches, in_groups, centre[one]), by_bins)
+        size, average, variance = vectors.either(
+            by_stretches, stretched.numbers(stretches, in_groups, centre[one]), by_bins
+        )
     if kind == LEAF and not exact:
         value = contents.sums(size, average, heard, count, worths[0])
     else:
@@ -459,7 +339,7 @@ def tell(
     if likely and (wanted[MEAN] or (wanted[SUM] and kind != ANYTHING)):
         half, off = halves[influences.AVERAGE], skews[influences.AVERAGE]
         mean_low, mean_high = intervals.average(size, average, half, off, least, most, heard)
-    _put(found[MEAN], average, mean_low, mean_high)
+    vectors.put(found[MEAN], average, mean_low, mean_high)
     sum_low, sum_high = none, none
     if likely and wanted[SUM] and kind == ANYTHING:
         half, off = halves[influences.TOTAL], skews[influences.TOTAL]
@@ -474,14 +354,14 @@ def tell(
         for group in range(groups):
             if not heard[group]:
                 sum_low[group], sum_high[group] = any_low[group], any_high[group]
-    _put(found[SUM], value, sum_low, sum_high)
+    vectors.put(found[SUM], value, sum_low, sum_high)
     var_low, var_high, std_low, std_high = none, none, none, none
     if likely and wanted[VARIANCE]:
         half, off = halves[influences.VARIANCE], skews[influences.VARIANCE]
         var_low, var_high = intervals.variance(size, variance, half, off, least, most, heard)
         std_low, std_high = intervals.roots(var_low, var_high, deviation)
-    _put(found[VARIANCE], variance, var_low, var_high)
-    _put(found[DEVIATION], deviation, std_low, std_high)
+    vectors.put(found[VARIANCE], variance, var_low, var_high)
+    vectors.put(found[DEVIATION], deviation, std_low, std_high)
 
     # ranks
     if shares.size:
@@ -510,18 +390,18 @@ def tell(
                 wide_low, wide_high = mixtures.around(
                     *seen, axis, ends[0], ends[1], step[one], rank, half, off, at[0], at[1], heard, least, most, unseen
                 )
-            _put(found[QUANTILES + turn], at[1], wide_low, wide_high)
+            vectors.put(found[QUANTILES + turn], at[1], wide_low, wide_high)
 
     # how it goes with another feature
     if two >= 0:
-        other, axis = _row(features, two), mass[two, : sizes[two] + 1]
+        other, axis = vectors.row(features, two), mass[two, : sizes[two] + 1]
         two_tables = slices.measured(starts[other], stops[other], tilt[other], stratum, axis, totals[two], two_ranges)
         exact = kind == ANYTHING or (kind == LEAF and leaf_features[0] == two)
-        is_counted = _flags(groups, exact)
+        is_counted = vectors.flags(groups, exact)
         summed = no_table
         if exact:
             all_of_other = chance.gathered(codes[other], *every_day, luck[7], luck[8])
-            summed = _kept(_corrected(counts[other], codes[other], *known, all_of_other, slots))
+            summed = vectors.kept(contents.corrected(counts[other], codes[other], *known, all_of_other, slots))
         if not exact and not all_heard:
             summed = independence.rows_of_bins(
                 contents.counted(counts[other], stratum, covered), independence.alone(two_others, leaf_shares)
@@ -550,5 +430,5 @@ def tell(
             as_told = influences.reaches(weight, part, paths, in_scope, total, 1.0)
             half = correlations.of_pair(r, pair, *both, as_told, *about[1:])
             r_low, r_high = intervals.correlation(r, half, pair[4], pair[5], pair[2], pair[3], slots)
-        _put(found[CORRELATION], r, r_low, r_high)
+        vectors.put(found[CORRELATION], r, r_low, r_high)
     return True, found

@@ -17,11 +17,12 @@ from synopsis.sketch import blocks, evenly, stretches
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.lengths import ALL_LENGTHS, GROWTH, Cut, dealt, share_off
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import ABSENT, Codes, Scales
 from synopsis.sketch.spells import SPELLS, slowed
 from synopsis.sketch.strata import Strata, bin_codes, from_tallies
 from synopsis.sketch.stretches import Levels, Stretching
-from synopsis.sketch.summary import BINS, PathLayout, cut
+from synopsis.sketch.summary import BINS, cut
 from synopsis.sketch.tallies import DAY_US, EVERYTHING, PERIODS, Tallies, numbered, periods
 
 #: Bits of the cells whose stations share bins where there is no room for bins of each, finest first.

@@ -19,10 +19,10 @@ from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import Meetings, cells_of
 from synopsis.sketch.moments import Floats, Integers
 from synopsis.sketch.packing import packed
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.spells import slowed
 from synopsis.sketch.stretches import FACTS, StretchSums
-from synopsis.sketch.summary import PathLayout
 from synopsis.sketch.tallies import DAY_US, SYMBOLS, Tallies, groups, in_order, periods
 from synopsis.sketch.ticks import ABSENT_TICK
 

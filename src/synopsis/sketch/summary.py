@@ -8,34 +8,28 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synopsis.grid import geohash
-from synopsis.sketch import blocks, foretelling, joining
+from synopsis.sketch import blocks, foretelling, joining, thinning
 from synopsis.sketch.blocks import Block
-from synopsis.sketch.compiled import Later
 from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.effects import PATHS, Effects
-from synopsis.sketch.evenly import Evenly, threshold
+from synopsis.sketch.evenly import Evenly
 from synopsis.sketch.lumps import Lumps
 from synopsis.sketch.meetings import Meetings
 from synopsis.sketch.moments import Floats, Integers
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.shelf import Shelf
-from synopsis.sketch.strata import Flags, Strata
-from synopsis.sketch.stretches import Stretching
-from synopsis.sketch.tallies import DAY_US, EVERYTHING, Tallies, distinct_places, groups, numbered
-
-if TYPE_CHECKING:
-    from synopsis.sketch import hours
-else:
-    hours = Later("synopsis.sketch.hours")
+from synopsis.sketch.strata import Strata
+from synopsis.sketch.tallies import EVERYTHING, Tallies, distinct_places, groups, numbered
 
 #: Paths of a block: enough to pack well, few enough to be opened in a fraction of a millisecond.
 BLOCK_PATHS = 12_000
@@ -63,77 +57,8 @@ WHEREABOUTS = 3
 
 _NONE = np.empty(0, np.int64)
 
-#: Slots that are looked at of a day, at most: minutes.
-MOST_SLOTS = 1_440
-
 #: Bits of a position's geohash, by which places are sorted, so that neighbours stand together.
 ORDER_BITS = 50
-
-
-@dataclass(frozen=True)
-class PathLayout:
-    """How rows become strata and paths."""
-
-    months: int  #: of a period
-    bins: int  #: of a feature in a stratum
-    kept: float  #: share of the rows whose paths stay
-    slot_us: int  #: the usual time between two rows of a place
-    regular: bool  #: whether places report once a slot, so that the slot alone makes an even choice
-    region_bits: int | None = None  #: of the cells whose places share bins; None: every place has its own
-    place_bits: int | None = None  #: of the cells that stand for places where rows have too many; None: stations
-    stretching: Stretching | None = None  #: of the days that rows are summed up by; None where none are
-    spell: int = 1  #: days that count as one (`spells`); `slot_us` and stretches go by that clock
-    #: Whether the slots of a place tell when its paths are of; sketches of older releases were thinned in another way.
-    clocked: bool = field(default=True, compare=False)
-
-    @property
-    def moving(self) -> bool:
-        """Whether places are cells, and latitude, longitude and time of day further features of a path."""
-        return self.place_bits is not None
-
-    @property
-    def even(self) -> bool:
-        """Whether paths come at even steps of the time of their place."""
-        return self.regular and not self.moving
-
-    def evenly(self, latitude: Floats, longitude: Floats) -> Evenly | None:
-        """What tells which days of these places have paths; None where more than the day decides."""
-        by_day = self.kept >= 1.0 or (self.even and self.slot_us == DAY_US)
-        return Evenly(latitude, longitude, self.kept) if by_day else None
-
-    @property
-    def hours(self) -> tuple[int, np.uint64] | None:
-        """Slots, and the turn below which they have paths, where these tell when on its day a path was (`hours`)."""
-        is_told = self.even and self.clocked and self.slot_us < DAY_US <= self.slot_us * MOST_SLOTS
-        return (self.slot_us, threshold(self.kept)) if is_told else None
-
-    @property
-    def pace(self) -> float:
-        """The share of a day from a row of a place to the next; 0 where any number of rows may share an instant."""
-        return self.slot_us / DAY_US if self.regular else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        plain = asdict(self)
-        if self.spell == 1:
-            del plain["spell"]
-        return plain | {"stretching": None if self.stretching is None else self.stretching.to_dict()}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> PathLayout:
-        """What `to_dict` gave."""
-        return cls(
-            int(plain["months"]),
-            int(plain["bins"]),
-            float(plain["kept"]),
-            int(plain["slot_us"]),
-            bool(plain["regular"]),
-            plain["region_bits"],
-            plain["place_bits"],
-            None if plain["stretching"] is None else Stretching.from_dict(plain["stretching"]),
-            int(plain.get("spell", 1)),
-            bool(plain.get("clocked", False)),
-        )
 
 
 @dataclass(frozen=True)
@@ -398,17 +323,10 @@ class Summary:
         return replace(self, layout=replace(self.layout, kept=self.layout.kept * share), blocks=tuple(kept))
 
     def _thinned(self, block: Block, strata: Strata, share: float) -> Block:
-        even, stretching, layout = None, self.layout.stretching, self.layout
-        fewer = replace(layout, kept=layout.kept * share)
-        if block.share is not None and replace(layout, kept=0.0).evenly(*self._where):  # days go on to tell
+        even, stretching = None, self.layout.stretching
+        if block.share is not None and replace(self.layout, kept=0.0).evenly(*self._where):  # days go on to tell
             even = Evenly(*self._where, block.share * share)
-            found = thinned(strata, even.paths(strata.day_place, strata.day, strata.day_rows)[_days_of(strata)] > 0)
-        elif layout.hours is not None and fewer.hours is not None:  # and so do slots
-            slot_us, below = layout.hours
-            runs = (strata.run_turn, strata.run_first, strata.run_days, strata.day_kept)
-            found = thinned(strata, hours.stays(*runs, slot_us, below, fewer.hours[1]))
-        else:
-            found = thinned(strata, _every(strata.codes.shape[1], share))
+        found = thinning.thinned(strata, self.layout, share, even)
         if stretching is not None:
             found = foretelling.restretched(found, strata, self.scales, stretching)
         return blocks.closed(found, self.contexts, even)
@@ -519,23 +437,6 @@ def in_words(months: int) -> str:
     ['1 month', '12 months', 'all time']
     """
     return "all time" if months >= EVERYTHING else "1 month" if months == 1 else f"{months} months"
-
-
-def thinned(strata: Strata, stays: Flags) -> Strata:
-    """Strata with some of their paths."""
-    kept = np.bincount(_days_of(strata)[stays], minlength=strata.day_kept.size)
-    return replace(strata, day_kept=kept, codes=strata.codes[:, stays])
-
-
-def _days_of(strata: Strata) -> Integers:
-    """Paths: the day of each."""
-    return np.repeat(np.arange(strata.day_kept.size), strata.day_kept)
-
-
-def _every(paths: int, share: float) -> Flags:
-    """Which paths stay, if every so many do."""
-    rank = np.arange(1, paths + 1)
-    return np.asarray(np.floor(rank * share) > np.floor((rank - 1) * share))
 
 
 def place_order(latitude: Floats, longitude: Floats) -> NDArray[np.int64]:

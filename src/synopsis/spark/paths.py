@@ -33,9 +33,10 @@ from synopsis.sketch.gathering import PER_INTEGER, Gathering
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import SHARE, Meetings, Planned, planned
 from synopsis.sketch.moments import Floats
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import MOST_FINE, Scales
 from synopsis.sketch.strata import from_tallies
-from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, PathLayout, Summary, cut, place_order
+from synopsis.sketch.summary import ORDER_BITS, WHEREABOUTS, Summary, cut, place_order
 from synopsis.sketch.tallies import DAY_US, Tallies
 from synopsis.sketch.ticks import ABSENT_TICK, MOST_TICKS, Ticks
 from synopsis.spark import expressions, jobs, reading

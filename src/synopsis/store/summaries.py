@@ -17,9 +17,10 @@ from synopsis.sketch.contexts import Contexts
 from synopsis.sketch.effects import Effects
 from synopsis.sketch.joints import Grain
 from synopsis.sketch.meetings import KEYS, Meetings
+from synopsis.sketch.path_layout import PathLayout
 from synopsis.sketch.scales import Scales
 from synopsis.sketch.streams import Odds
-from synopsis.sketch.summary import PathLayout, Summary
+from synopsis.sketch.summary import Summary
 from synopsis.sketch.ticks import Ticks
 
 SCHEMA = pa.schema(
