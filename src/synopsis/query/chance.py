@@ -122,8 +122,39 @@ def runs_of(
                     reach[to] = (found - less * covered[slot]) ** 2 * unseen
                     to += 1
         begins[group + 1] = to
+        _silent(begins[group], to, many, number, weight, reach, whole, covered, offset[group], offset[group + 1])
     outer = outer[: outer.size if any_brief else 0]
     return column[:to], many[:to], number[:to], weight[:to], in_all[:to], reach[:to], begins, outer, rest
+
+
+@compiled
+def _silent(
+    begin: int,
+    end: int,
+    many: Positions,
+    slot: Positions,
+    weight: Floats,
+    reach: Floats,
+    whole: Integers,
+    covered: Floats,
+    first: int,
+    last: int,
+) -> None:
+    """Let the paths of a group reach as far as they have to speak for strata without one.
+
+    These go with neighbours that have some, and so share their chance; and each of them is as unlike as any two are.
+    """
+    heard, total = np.zeros(last - first, np.bool_), 0.0
+    for run in range(begin, end):
+        heard[slot[run] - first] = heard[slot[run] - first] or weight[run] > 0.0
+        total += many[run] * weight[run]
+    rows = squares = 0.0
+    for at in range(last - first if total > 0.0 else 0):
+        own = 0.0 if heard[at] else covered[first + at] * whole[first + at]
+        rows, squares = rows + own, squares + own * own
+    for run in range(begin, end if rows > 0.0 else begin):
+        part = weight[run] / total
+        reach[run] += rows * rows * part * part + squares * part
 
 
 @compiled

@@ -703,8 +703,17 @@ class Estimates:
     def _luck_reach(self) -> Floats:
         """The same where the paths' luck is taken out."""
         luck, days = self._luck, self._all_days
+        if not luck.weight.size:
+            return luck.weight
         unseen = 1.0 - np.bincount(days.stratum, days.kept, self._rows.size) / self._whole
-        return luck.weight**2 * unseen.take(luck.stratum)
+        reach = luck.weight**2 * unseen.take(luck.stratum)
+        inside = luck.weight + days.paths(days.weights(self._rows.size) * self._covered.take(days.stratum)).weight
+        inside = np.where(inside > 1e-9, inside, 0.0)
+        silent = np.bincount(luck.stratum, inside, self._rows.size) == 0.0
+        if inside.any():  # they speak for strata without a path, too
+            part, rows = inside / inside.sum(), self._rows[silent]
+            reach = reach + rows.sum() ** 2 * part**2 + (rows**2).sum() * part
+        return reach
 
     def _half(
         self,
