@@ -45,4 +45,7 @@ def number_of(node: exp.Expr) -> float | None:
         node = node.this
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
-    return sign * float(node.this) + 0.0  # there is no zero below zero
+    try:
+        return sign * float(node.this) + 0.0  # there is no zero below zero
+    except ValueError:  # sqlglot takes .5.3 for a number
+        return None
