@@ -177,10 +177,11 @@ class Sample:
         """
         slots, covers, place = self.slots, self._covers, self.strata.shared_place
         lean, timed = self._speaking
-        cut = bool(((slots.days_cut > 0) & ~timed).any())
+        cut = bool(((slots.days_cut > 0) & (self.strata.even | ~timed)).any())
         known = (slots.paths, slots.kept, self.covered, self.total, cut)
-        leaning = (lean, covers.lean_start, timed, NOWHERE if place is None else place, self.strata.even)
-        return Paths(*weighing.paths_of(*(*self._given, *known, *leaning)))
+        known_days = (NOWHERE if place is None else place, self.strata.even, self._pace)
+        leaning = (lean, covers.lean_start, timed)
+        return Paths(*weighing.paths_of(*(*self._given, *known, *leaning, *known_days)))
 
     @cached_property
     def _speaking(self) -> tuple[Floats, Flags]:

@@ -129,11 +129,11 @@ def tell(
     lean, timed = weighing.speaking(day, share, day_kept, lean, lean_start, day_begins, even)
     hours = False
     for group in range(groups):
-        hours = hours or (days_cut[group] > 0 and not timed[group])
+        hours = hours or (days_cut[group] > 0 and (even or not timed[group]))
     total = weighing.added(rows, slots)
     days = (day_offset, day_rows, day_kept, day, share, stratum, begin, end, slots)
     column, slot_of, weight, part, at_place, paths = weighing.paths_of(
-        *days, in_scope, kept, covered, total, hours, lean, lean_start, timed, place, even
+        *days, in_scope, kept, covered, total, hours, lean, lean_start, timed, place, even, pace
     )
     for group in range(groups):
         if paths[group + 1] == paths[group]:

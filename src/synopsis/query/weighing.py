@@ -190,9 +190,10 @@ def paths_of(
     timed: Flags,
     place: Integers,
     even: bool,
+    pace: float,
 ) -> tuple[Positions, Positions, Floats, Floats, Positions, Integers]:
-    """Paths of days in scope: column, slot, weight; part of its day in scope, where days are `cut` of groups whose
-    paths do not know their hours (`timed`), 1 in others; place, if given.
+    """Paths of days in scope: column, slot, weight; part of its day in scope, where days are `cut`, or how well it is
+    known whether it is, where paths know their hours (`timed`); place, if given.
 
     Where a group has none, all paths of its strata speak for it, whatever their day, and have no place. The weights of
     a group are those of its rows. At last, where the paths of groups begin.
@@ -220,7 +221,10 @@ def paths_of(
                     weight[to] = own * lean[lean_start[each] + path] if lean.size else own
                     reached += weight[to]
                     if cut:
-                        part[to] = 1.0 if timed[group] else share[each]
+                        part[to] = share[each]
+                        if timed[group]:  # where rows are missing, nobody knows which
+                            is_open = even and pace > 0.0 and share[each] < 1.0
+                            part[to] = min(day_rows[where] * pace, 1.0) if is_open else 1.0
                     if place.size:
                         where_at[to] = place[where]
                     to += 1

@@ -566,10 +566,19 @@ class Estimates:
 
     @cached_property
     def _path_part(self) -> Floats | None:
-        """Paths: the share of their day that is in scope; None where days are never cut, or each path knows it."""
-        if not self._cut.size or self._stray or (self._lean is not None and self._lean.size):
+        """Paths: the share of their day that is in scope; None where days are never cut, or each path knows it.
+
+        Where a station's paths know their hours, how well: by how much of the day its rows fill.
+        """
+        if not self._cut.size or self._stray:
             return None
-        return np.repeat(self._part, self._days.kept)
+        part = self._part
+        if self._lean is not None and self._lean.size:
+            if not self._strata.even:
+                return None
+            filled = np.minimum(self._strata.day_rows[self._within] * (self._pace or 1.0), 1.0)
+            part = np.where(part < 1.0, filled, 1.0)
+        return np.repeat(part, self._days.kept)
 
     @cached_property
     def _stray(self) -> bool:
