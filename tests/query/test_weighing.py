@@ -54,7 +54,10 @@ def world(seed: int) -> tuple[Strata, Scales, np.ndarray, np.ndarray | None]:
     lean = random.random(strata.codes.shape[1]) + 0.5 if seed % 3 == 0 else None
     if lean is not None and seed % 2:  # few paths are of the hours in scope, or none
         lean *= random.random(lean.size) < (0.0 if seed % 5 == 0 else 0.4)
-    return strata, scales, np.ones(covered.size) if seed % 5 == 0 else covered, lean
+    covered = np.ones(covered.size) if seed % 5 == 0 else covered
+    if lean is not None:  # a day that is wholly in scope has all its paths there
+        lean = np.where(np.repeat(covered < 1.0, strata.day_kept), lean, 1.0)
+    return strata, scales, covered, lean
 
 
 def answers(estimates) -> dict[str, float | tuple[float, float]]:

@@ -66,8 +66,8 @@ def runs_of(
     """All paths of the strata of groups that are not covered whole, in runs of equal weight: their first column, how
     many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
 
-    A run is a day, or a path where paths lean. Of brief groups these are the paths in scope. Then strata: by how much
-    more a path stands for all rows; and slots: how far others reach, for each unit of their squared weight, or -1 where
+    A run is a day, or a path where paths of a day lean. Of brief groups these are the paths in scope. Then strata: by
+    how much more a path stands for all rows; and slots: how far others reach, for each unit of their squared weight, or -1 where
     there are none. Both are empty where no group is brief.
     Cost: paths of brief groups, and paths of the strata of each other one.
     """
@@ -88,15 +88,21 @@ def runs_of(
     column, many, number = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     weight, in_all, reach = np.empty(size), np.empty(size), np.empty(size)
     starts, begins, entry = path_starts(day_kept), np.zeros(groups + 1, np.int64), np.empty(longest, np.int64)
+    any_leans = lean.size > 0
     outer, rest = np.full(day_offset.size - 1, -1.0), np.full(stratum.size if any_brief else 0, -1.0)
     to = 0
     for group in range(groups):
+        heard = silent = squares = 0.0
         for slot in range(offset[group], offset[group + 1] if partly[group] else offset[group]):
             left, right = day_offset[stratum[slot]], day_offset[stratum[slot] + 1]
             if outer[stratum[slot]] < 0.0:
                 outer[stratum[slot]] = scale_of_all(day_rows, day_kept, left, right, even)
             inner = scale_of(day_rows, day_kept, day, share, begin[slot], end[slot], lean, lean_start, even)
-            unseen = effect * (1.0 - kept[slot] / whole[slot])
+            unseen, rows = effect * (1.0 - kept[slot] / whole[slot]), covered[slot] * whole[slot]
+            if inner > 0.0:
+                heard += rows
+            else:
+                silent, squares = silent + rows, squares + rows * rows
             if brief[group]:
                 rest[slot] = covered[slot] ** 2 * unseen
                 left, right = begin[slot], end[slot]
@@ -114,7 +120,7 @@ def runs_of(
                 less = own_weight * outer[stratum[slot]]
                 if each >= 0 and share[each] > 0.0:
                     more = own_weight * share[each] * inner
-                leans = lean.size > 0 and each >= 0
+                leans = any_leans and more > 0.0 and share[each] < 1.0
                 for path in range(own if leans else 1):
                     found = more * lean[lean_start[each] + path] if leans else more
                     column[to], many[to], number[to] = starts[where] + path, 1 if leans else own, slot
@@ -122,39 +128,22 @@ def runs_of(
                     reach[to] = (found - less * covered[slot]) ** 2 * unseen
                     to += 1
         begins[group + 1] = to
-        _silent(begins[group], to, many, number, weight, reach, whole, covered, offset[group], offset[group + 1])
+        if silent > 0.0 and heard > 0.0:
+            _speak(begins[group], to, weight, reach, heard, silent, squares)
     outer = outer[: outer.size if any_brief else 0]
     return column[:to], many[:to], number[:to], weight[:to], in_all[:to], reach[:to], begins, outer, rest
 
 
 @compiled
-def _silent(
-    begin: int,
-    end: int,
-    many: Positions,
-    slot: Positions,
-    weight: Floats,
-    reach: Floats,
-    whole: Integers,
-    covered: Floats,
-    first: int,
-    last: int,
-) -> None:
-    """Let the paths of a group reach as far as they have to speak for strata without one.
+def _speak(begin: int, end: int, weight: Floats, reach: Floats, heard: float, silent: float, squares: float) -> None:
+    """Let the paths of a group reach as far as they have to speak for the rows of strata without one.
 
-    These go with neighbours that have some, and so share their chance; and each of them is as unlike as any two are.
+    These go with the others, and so share their chance; and each is as unlike any other as two are: `squares` are those
+    of their rows.
     """
-    heard, total = np.zeros(last - first, np.bool_), 0.0
     for run in range(begin, end):
-        heard[slot[run] - first] = heard[slot[run] - first] or weight[run] > 0.0
-        total += many[run] * weight[run]
-    rows = squares = 0.0
-    for at in range(last - first if total > 0.0 else 0):
-        own = 0.0 if heard[at] else covered[first + at] * whole[first + at]
-        rows, squares = rows + own, squares + own * own
-    for run in range(begin, end if rows > 0.0 else begin):
-        part = weight[run] / total
-        reach[run] += rows * rows * part * part + squares * part
+        part = weight[run] / heard
+        reach[run] += silent * silent * part * part + squares * part
 
 
 @compiled

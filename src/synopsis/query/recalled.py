@@ -219,12 +219,15 @@ def gathered(
                 if where == own[END] - 1:
                     own[EDGE] += 1.0
                 own[ROWS_IN] += day_rows[where] * part
-                own[KEPT_IN] += weighing.leaning(lean, lean_start, each, day_kept[where]) * part
+                leans, in_scope = lean.size > 0 and part < 1.0, float(day_kept[where])
+                if leans:
+                    in_scope = weighing.leaning(lean, lean_start, each, day_kept[where])
+                own[KEPT_IN] += in_scope * part
                 for at in range(day_kept[where]):
                     code = codes[path_start[where] + at]
                     if code < bins:
                         value, inside = tables[1, slot, code] - centre, part
-                        if lean.size:
+                        if leans:
                             inside *= lean[lean_start[each] + at]
                         own[INSIDE] += inside
                         own[INSIDE + 1] += inside * value

@@ -128,9 +128,7 @@ def beside(day_rows: Integers, day_kept: Integers, day: int, even: bool) -> floa
 
 @compiled
 def leaning(lean: Floats, lean_start: Integers, each: int, paths: int) -> float:
-    """How many of the paths of a day are in scope, for each unit of its part that is."""
-    if not lean.size:
-        return float(paths)
+    """How many of the paths of a day that is cut are in scope, for each unit of its part that is."""
     found = 0.0
     for path in range(lean_start[each], lean_start[each] + paths):
         found += lean[path]
@@ -151,10 +149,13 @@ def scale_of(
 ) -> float:
     """By how much more a path stands for rows, so that those in scope are stood for, those of days without one, too."""
     wanted = stood_for = 0.0
+    leans = lean.size > 0
     for each in range(begin, end):
         if share[each] > 0.0:
             wanted += day_rows[day[each]] * share[each]
-            own = leaning(lean, lean_start, each, day_kept[day[each]])
+            own = float(day_kept[day[each]])
+            if leans and share[each] < 1.0:
+                own = leaning(lean, lean_start, each, day_kept[day[each]])
             stood_for += own * beside(day_rows, day_kept, day[each], even) * share[each]
     return wanted / stood_for if stood_for > 0.0 else 0.0
 
@@ -341,14 +342,21 @@ def speaking(
         timed[group] = lean.size > 0
     if not lean.size or not even:
         return lean, timed
-    found = lean.copy()
+    all_timed = True
     for group in range(timed.size):
         reached = 0.0
         for each in range(offset[group], offset[group + 1]):
-            if share[each] > 0.0:
+            if share[each] >= 1.0:
+                reached += day_kept[day[each]]
+            elif share[each] > 0.0:
                 reached += leaning(lean, lean_start, each, day_kept[day[each]])
         timed[group] = reached > 0.0
-        for each in range(offset[group], offset[group + 1] if reached == 0.0 else offset[group]):
+        all_timed = all_timed and timed[group]
+    if all_timed:
+        return lean, timed
+    found = lean.copy()
+    for group in range(timed.size):
+        for each in range(offset[group], offset[group] if timed[group] else offset[group + 1]):
             for path in range(lean_start[each], lean_start[each] + day_kept[day[each]]):
                 found[path] = 1.0
     return found, timed

@@ -53,12 +53,13 @@ def leaning(
 ) -> Floats:
     """Paths: how much rather than its day each is in a span of time, which has such a share of every day.
 
-    1 for those of days that are in it whole. Cost: proportional to the paths, and to the slots of days that are cut.
+    1 for those of days that are in it whole, anything for those of days that are out of it. Cost: proportional to the
+    paths in it, and to the slots of days that are cut.
     """
     paths = 0
     for day in range(day_kept.size):
         paths += day_kept[day]
-    lean, day, path = np.ones(paths), 0, 0
+    lean, day, path = np.empty(paths), 0, 0
     slots = np.empty(DAY_US // slot_us, np.int64)
     for run in range(run_days.size):
         for each in range(run_days[run]):
@@ -71,6 +72,9 @@ def leaning(
                     start = (first_slot + _slot_of(at, own, slots, many)) * slot_us
                     held = (min(start + slot_us, end_us) - max(start, begin_us)) / slot_us
                     lean[path + at] = max(held, 0.0) / part
+            elif part > 0.0:
+                for at in range(own):
+                    lean[path + at] = 1.0
             day, path = day + 1, path + own
     return lean
 
