@@ -67,8 +67,8 @@ def runs_of(
     many they are, slot, weight in scope, weight in the whole stratum, reach; where groups begin.
 
     A run is a day, or a path where paths of a day lean. Of brief groups these are the paths in scope. Then strata: by
-    how much more a path stands for all rows; and slots: how far others reach, for each unit of their squared weight, or -1 where
-    there are none. Both are empty where no group is brief.
+    how much more a path stands for all rows; and slots: how far others reach, for each unit of their squared weight, or
+    -1 where there are none. Both are empty where no group is brief.
     Cost: paths of brief groups, and paths of the strata of each other one.
     """
     groups = offset.size - 1
