@@ -116,9 +116,10 @@ def test_thinning_by_turns_is_thinning_at_once():
         replace(LAYOUT, place_bits=12),
         replace(LAYOUT, slot_us=DAY_US),
         replace(LAYOUT, slot_us=1_000_000),
+        replace(LAYOUT, spell=30),
         replace(LAYOUT, clocked=False),
     ],
-    ids=["irregular", "moving", "daily", "every second", "thinned by an older release"],
+    ids=["irregular", "moving", "daily", "every second", "spells", "thinned by an older release"],
 )
 def test_nothing_is_told_where_slots_do_not_tell(layout):
     assert layout.hours is None

@@ -59,7 +59,7 @@ def _finest(summary: Summary) -> Bucket | None:
     layout = summary.layout
     if layout.moving:  # paths know the time of day
         return None
-    if layout.hours is None or layout.spell > 1:
+    if layout.hours is None:
         return Bucket("d", layout.spell)
     seconds = layout.hours[0] // 1_000_000
     unit, length = next((unit, length) for unit, length in _UNITS_S if seconds % length == 0)

@@ -50,8 +50,11 @@ class PathLayout:
 
     @property
     def hours(self) -> tuple[int, np.uint64] | None:
-        """Slots, and the turn below which they have paths, where these tell when on its day a path was (`hours`)."""
-        is_told = self.even and self.clocked and self.slot_us < DAY_US <= self.slot_us * MOST_SLOTS
+        """Slots, and the turn below which they have paths, where these tell when on its day a path was (`hours`).
+
+        Where days are counted by spells, most of a spell's slots have no row, and nobody knows which.
+        """
+        is_told = self.even and self.clocked and self.spell == 1 and self.slot_us < DAY_US <= self.slot_us * MOST_SLOTS
         return (self.slot_us, threshold(self.kept)) if is_told else None
 
     @property
